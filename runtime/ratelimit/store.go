@@ -1,0 +1,54 @@
+package ratelimit
+
+import (
+	"context"
+	"time"
+)
+
+// Store keeps counters outside of the process. The in-memory counters that a
+// Limiter has by default do not go through this interface, but obey the same
+// contract, and the suite in ratelimittest holds every store to it.
+//
+// Implementations must be safe for concurrent use.
+type Store interface {
+	// Take decides ops as one: either every op in enforcing mode is admitted, and
+	// each admitted op is charged, or none is charged. It fills the Outcome of
+	// every op. An op of cost 0 is a peek: it is decided but never changes state.
+	// A non-nil error means that nothing is known about ops; it should name the
+	// server that was asked.
+	//
+	// The caller has validated policies and costs: 0 <= Cost <= Policy.Capacity(),
+	// Limit neither Unlimited nor Blocked, Mode Enforce or Shadow. All ops have
+	// distinct (Policy.ID, Key). Times come from the store's own clock.
+	Take(ctx context.Context, ops []Op) error
+
+	// Reset forgets the counter of key, so that the next call is its first.
+	Reset(ctx context.Context, p *Policy, key string) error
+}
+
+// Op is one policy's part of a call.
+type Op struct {
+	Policy *Policy
+	Key    string
+	Cost   int64
+
+	// Outcome is set by Store.Take.
+	Outcome Outcome
+}
+
+// Outcome is what a policy says about a call. The fields are those of Decision.
+// After a call that was admitted they speak of the state after the charge, and
+// after one that was refused, of the state as it stays.
+type Outcome struct {
+	// Allowed tells whether this policy alone would admit the call. The call as a
+	// whole is admitted iff every policy in Enforce mode allows it; only then are
+	// the policies that allow it charged.
+	Allowed bool
+	// Remaining is the greatest cost that would be admitted now.
+	Remaining int64
+	// RetryAfter is 0 if Allowed, else the shortest wait after which this policy
+	// would admit the same cost.
+	RetryAfter time.Duration
+	// ResetAfter is how long it takes until the state is as new.
+	ResetAfter time.Duration
+}
