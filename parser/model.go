@@ -1,0 +1,91 @@
+package parser
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+)
+
+// Result is the model of everything that is to be generated.
+type Result struct {
+	// Packages holds the packages with wrappers, sorted by directory.
+	Packages []*Package
+	// Outputs lists the files of ours that are in the tree now, as absolute paths,
+	// sorted. Those that the new output does not name are orphans.
+	Outputs []string
+	// Diags holds all problems, sorted. With an error among them nothing must be
+	// written.
+	Diags diag.List
+}
+
+// Package is one package that gets an output file.
+type Package struct {
+	Path string // import path
+	Name string
+	Dir  string // absolute
+	// Types is the package as far as signatures go. It does not contain any output
+	// of ours.
+	Types *types.Package
+	// Fset and Files are the package's source without function bodies and without
+	// output of ours.
+	Fset  *token.FileSet
+	Files []*ast.File
+	// Declared holds every identifier that any file of the directory declares at
+	// package scope or gets by a dot import, whatever its build constraints, test
+	// files included. New names must differ from all of them.
+	Declared map[string]bool
+	// Wrappers is sorted by name.
+	Wrappers []*Wrapper
+	// Importer resolves imports when the output is checked.
+	Importer types.Importer
+	// GoVersion is the language version of the package's module ("go1.26"), or "".
+	GoVersion string
+}
+
+// Wrapper is one generated type.
+type Wrapper struct {
+	// Source is the type that is wrapped: a named type or an interface.
+	Source *types.TypeName
+	Pos    diag.Pos
+	// Name and Constructor are what the wrapper and its constructor are called.
+	Name        string
+	Constructor string
+	// Pointer is set if the wrapped value is a pointer to Source.
+	Pointer bool
+	// Implements are interfaces that the wrapper is asserted to implement.
+	Implements []types.Type
+	// Methods holds every exported method of the method set and the limited
+	// unexported ones, sorted by name.
+	Methods []*Method
+}
+
+// Method is one method of a wrapper.
+type Method struct {
+	Name string
+	// Sig is the signature in terms of the type parameters of Wrapper.Source.
+	Sig *types.Signature
+	// Qualified names the method for people: "pay.Service.PlaceOrder".
+	Qualified string
+	// File is the base name of the file that holds the directives.
+	File string
+	// Policies is empty if the method only forwards.
+	Policies []*Policy
+	// Context is the index of the parameter that carries the request: a
+	// context.Context or an *http.Request; -1 if there is none.
+	Context int
+}
+
+// Policy is one limit of a method.
+type Policy struct {
+	// Policy is what the runtime is given.
+	ratelimit.Policy
+	// KeyExpr is how a call's key is computed; nil if Policy.Global is set.
+	KeyExpr *keyexpr.Key
+	// Cost is the constant cost of a call; CostExpr, if not nil, computes it.
+	Cost     int64
+	CostExpr *keyexpr.Expr
+}
