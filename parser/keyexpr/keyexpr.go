@@ -1,0 +1,127 @@
+// Package keyexpr reads the expressions of directives: what a key or a cost is
+// computed from. The grammar is that of github.com/expr-lang/expr and is parsed by
+// it; names and types are those of Go and are checked against go/types, so that
+// the generator can write the expression as plain Go.
+//
+// # Absent values
+//
+// Evaluation never panics, except where a function of the user's does. What Go
+// would panic at has no value instead; it is absent:
+//
+//   - A field or method of a nil pointer or nil interface, an index out of range,
+//     a missing key of a map, the quotient and the remainder of a division by zero,
+//     and a user or address that the request does not tell are absent. A nil pointer
+//     itself is a value, which may be passed to a function.
+//   - What is computed from an absent value is absent: members, indexes, calls with
+//     an absent argument, arithmetic, joined text, < <= > >=. A function is not
+//     called then.
+//   - x == nil holds if x is absent or nil. Otherwise an absent value differs from
+//     every value, and is equal to another absent one. == and != are never absent.
+//   - As a condition, absent counts as false: in "and", "or", "not" and before "?".
+//     Their results are never absent.
+//   - x ?? y is y if x is absent or nil. x ?: y is also y if x is empty text.
+//   - A key with an absent element is absent as a whole.
+//
+// # Where expr's interpreter differs
+//
+// Integers divide as in Go: 7 / 2 is 3, not 3.5. Integers keep their types, wrap
+// around as in Go, and do not mix. An index below zero is out of range, and does
+// not count from the end; a missing key of a map is absent, not a zero value.
+// x ?: y asks for absence and emptiness, as in SpEL, where expr wants a condition.
+// string(x) of a byte slice is its text. len of text counts characters, as in
+// expr and unlike Go. Where expr's interpreter stops with an error (nil < 1, not
+// nil, a nil pointer without ?.), the rules above hold.
+package keyexpr
+
+import "go/types"
+
+// Bounds of what is read. They keep expr's parser, which is recursive, far from
+// the end of the stack.
+const (
+	maxText  = 4 << 10 // bytes
+	maxDepth = 32      // brackets within brackets
+	maxNodes = 200     // operands and operators
+)
+
+// Scope says what an expression can refer to.
+type Scope struct {
+	// Pkg is the annotated package: its functions, constants and variables are in
+	// scope, and its unexported names can be used.
+	Pkg *types.Package
+	// Recv is the receiver with the name that the source gives it, which may be ""
+	// or "_". Its type is that of the wrapped value: a pointer to a named type, a
+	// named type or an interface. Nil if there is none.
+	Recv *types.Var
+	// Sig holds the parameters as in the source; names may be "" or "_".
+	Sig *types.Signature
+	// Method is the method's name, for #root.methodName.
+	Method string
+	// Request is set if the method has a parameter that tells who is calling.
+	Request bool
+}
+
+// Problem is something wrong with an expression.
+type Problem struct {
+	// From and To are byte offsets in the expression: 0 <= From <= To <= len.
+	From, To int
+	// Code is stable and kebab-case.
+	Code string
+	// Message says what is wrong and what to write instead.
+	Message string
+	// Suggestion is the name that was probably meant, or "".
+	Suggestion string
+	// Valid lists the names that are possible at this place, or nil.
+	Valid []string
+	// Warning is set if the expression can be used all the same.
+	Warning bool
+}
+
+// Key is whose calls share a counter.
+type Key struct {
+	// Global is set if all calls share one; Elems is empty then.
+	Global bool
+	// Elems holds the elements; more than one are a tuple. Each is a Dim, or an
+	// expression of text, integer or boolean type.
+	Elems []Node
+}
+
+// NeedsRequest reports whether k reads who is calling.
+func (k *Key) NeedsRequest() bool {
+	for _, n := range k.Elems {
+		if needsRequest(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// Expr is an expression of integer type.
+type Expr struct {
+	Node Node
+}
+
+// NeedsRequest reports whether e reads who is calling.
+func (e *Expr) NeedsRequest() bool { return needsRequest(e.Node) }
+
+// ParseKey reads a key: "global", "ip", "user", a list of elements with commas
+// between them, an array literal, or one expression. The key is nil if a problem
+// is not a warning. Problems are in the order of their places.
+func ParseKey(src string, s *Scope) (*Key, []Problem) {
+	c := newChecker(src, s)
+	k := c.key()
+	if c.failed() {
+		return nil, c.sorted()
+	}
+	return k, c.sorted()
+}
+
+// ParseCost reads an expression of integer type. The expression is nil if a
+// problem is not a warning. Problems are in the order of their places.
+func ParseCost(src string, s *Scope) (*Expr, []Problem) {
+	c := newChecker(src, s)
+	n := c.cost()
+	if c.failed() {
+		return nil, c.sorted()
+	}
+	return &Expr{Node: n}, c.sorted()
+}
