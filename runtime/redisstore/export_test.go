@@ -1,0 +1,59 @@
+package redisstore
+
+import (
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+)
+
+// The script of NewFakeTime is the real one, run after this preamble: it takes its
+// time from the key <prefix>now, and has keys outlive their time to live, which
+// runs by the server's clock, by an hour.
+const fakeTime = `
+local real = redis
+local redis = {
+  pcall = real.pcall,
+  call = function(name, key, value, px, ttl)
+    if name == 'TIME' then
+      local now = tonumber(real.call('GET', KEYS[1]:match('^(.-){') .. 'now') or '0')
+      return {math.floor(now / 1000000), math.fmod(now, 1000000)}
+    end
+    return real.call(name, key, value, px, string.format('%.0f', ttl + 3600000))
+  end,
+}
+`
+
+var fakeTimeScript = newScript(fakeTime + takeSource)
+
+// NewFakeTime is New with a store that lives in the time of the key <prefix>now.
+func NewFakeTime(client redis.UniversalClient, prefix string) *Store {
+	s := New(client, WithPrefix(prefix))
+	s.script = fakeTimeScript
+	return s
+}
+
+// KeyOf returns where s counts.
+func (s *Store) KeyOf(p *ratelimit.Policy, key string) string { return s.key(p, key) }
+
+// HashTag returns what decides the slot of key.
+func HashTag(key string) string { return hashTag(key) }
+
+// Command returns the EVALSHA or EVAL that decides ops, arguments as strings.
+func (s *Store) Command(name string, ops []ratelimit.Op) []any {
+	script := s.script.sha
+	if name == "eval" {
+		script = s.script.source
+	}
+	cmd := []any{name, script, strconv.Itoa(len(ops))}
+	for i := range ops {
+		cmd = append(cmd, s.key(ops[i].Policy, ops[i].Key))
+	}
+	return append(cmd, arguments(ops)...)
+}
+
+// OnceCmd returns args, an EVALSHA or EVAL, as the command that is sent.
+func OnceCmd(args []any) redis.Cmder {
+	return &onceCmd{redis.NewCmd(nil, args...)}
+}

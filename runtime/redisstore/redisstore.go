@@ -1,0 +1,171 @@
+// Package redisstore keeps the counters of a [ratelimit.Limiter] in Redis, so that
+// all processes that use one server share their limits:
+//
+//	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+//	limiter := ratelimit.New(ratelimit.WithStore("", redisstore.New(client)))
+//
+// Redis 6.2 or later and Valkey will do, by any [redis.UniversalClient]: a single
+// server, Sentinel, Cluster or Ring. A decision is one EVALSHA, however many
+// policies it concerns, and takes its time from the server, so the clocks of the
+// clients do not matter. The server's user needs the commands EVALSHA, EVAL, GET,
+// SET, TIME and DEL, and the keys under the prefix.
+//
+// # Keys
+//
+// Each policy keeps one string for each of its keys, of 12 bytes for a fixed
+// window, 30 for a token bucket, and 11 and up to 9 for each admitted call for a
+// sliding log (6 where the window is between 17 seconds and 71 minutes). The string
+// is at
+//
+//	<prefix>{<key>}<policy>:<algorithm>
+//
+// with the bytes that are not printable ASCII, and '%', '{' and '}', written as %XX
+// in key and policy, so that no key reaches another's counter or cluster slot. The
+// counter that all calls share is at {%}. A policy whose algorithm is changed
+// begins anew, and one whose limit, window or burst is changed keeps what was
+// counted: the next decision is made as if the new values had held since the last
+// call that was admitted.
+//
+// A string is written together with its time to live, which ends when the policy
+// would decide as it does without it. Nothing is written for a call that is
+// refused, except where the server's clock was set back by more than a window,
+// which moves what is recorded with it.
+//
+// # Errors
+//
+// A decision charges the counters exactly once if it returns, and at most once if
+// it ends in an error: the command is never sent again, even where go-redis would
+// retry one whose reply was lost. The exceptions are replies that say that the
+// command was not executed: an unknown script (after a restart or a failover, when
+// the script is sent in full) and a cluster slot that has moved. Take returns an
+// error, and never an admission, if the server cannot be reached or refuses, if a
+// key holds anything else than a counter of the policy, or if the reply is not
+// understood. The error names the server.
+//
+// # Cluster and Ring
+//
+// The policies of one call are decided where their hash tag lives, and so must
+// share it: Take returns [ErrSlots], and asks no server, for a call that is counted
+// under different keys. Either give the policies of such a method one key, or name
+// a hash tag in the prefix, as in WithPrefix("{limits}:"), at the price that one
+// node then holds all counters. Any client that is not a *redis.Client is held to
+// this rule.
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+)
+
+// ErrSlots is the error of a call on a cluster or ring whose policies count under
+// keys that live on different nodes.
+var ErrSlots = errors.New("the policies of the call have different keys, which a cluster cannot decide as one")
+
+// DefaultPrefix begins every key of a Store without WithPrefix.
+const DefaultPrefix = "ratelimit:"
+
+// Store is a [ratelimit.Store] in Redis. It is safe for concurrent use, and holds
+// nothing but the client, which remains the caller's to close.
+type Store struct {
+	client redis.UniversalClient
+	script *script
+	prefix string
+	// sharded is set unless any keys can be in one command.
+	sharded bool
+}
+
+var _ ratelimit.Store = (*Store)(nil)
+
+// Option changes a Store that is being made.
+type Option func(*Store)
+
+// WithPrefix begins every key with prefix in place of DefaultPrefix. Stores share
+// their counters iff they share server and prefix.
+func WithPrefix(prefix string) Option {
+	return func(s *Store) { s.prefix = prefix }
+}
+
+// New returns a Store that asks client. It does not connect: a server that is
+// not there is an error of each decision.
+func New(client redis.UniversalClient, opts ...Option) *Store {
+	_, single := client.(*redis.Client)
+	s := &Store{client: client, script: takeScript, prefix: DefaultPrefix, sharded: !single}
+	for _, opt := range opts {
+		opt(s)
+	}
+	return s
+}
+
+// Take implements [ratelimit.Store] by one command. Outcomes are set only if it
+// returns nil. A ctx that is done is an error, and nothing is sent.
+func (s *Store) Take(ctx context.Context, ops []ratelimit.Op) error {
+	if err := s.ready(ctx); err != nil || len(ops) == 0 {
+		return err
+	}
+	keys := make([]string, len(ops))
+	for i := range ops {
+		keys[i] = s.key(ops[i].Policy, ops[i].Key)
+		if s.sharded && hashTag(keys[i]) != hashTag(keys[0]) {
+			return fmt.Errorf("%s: %w", s.server(), ErrSlots)
+		}
+	}
+	reply, err := s.script.run(ctx, s.client, keys, arguments(ops))
+	if err == nil {
+		err = readOutcomes(reply, ops)
+	}
+	return s.explain(err, keys)
+}
+
+// Reset implements [ratelimit.Store]. It forgets what the policy counted by its
+// present algorithm.
+func (s *Store) Reset(ctx context.Context, p *ratelimit.Policy, key string) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	k := s.key(p, key)
+	return s.explain(s.client.Del(ctx, k).Err(), []string{k})
+}
+
+// ready reports why nothing can be sent, or nil.
+func (s *Store) ready(ctx context.Context) error {
+	if s == nil || s.client == nil {
+		return errors.New("redisstore: no client")
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: not asked: %w", s.server(), err)
+	}
+	return nil
+}
+
+// explain adds to err the server, and the keys where the script finds fault with
+// what one of them holds.
+func (s *Store) explain(err error, keys []string) error {
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(err.Error(), "RATELIMIT KEYS["):
+		return fmt.Errorf("%s: keys %q: %w", s.server(), keys, err)
+	}
+	return fmt.Errorf("%s: %w", s.server(), err)
+}
+
+// server names the server or servers that the client knows.
+func (s *Store) server() string {
+	switch c := s.client.(type) {
+	case *redis.Client:
+		return "redis " + c.Options().Addr
+	case *redis.ClusterClient:
+		return "redis cluster " + strings.Join(c.Options().Addrs, ",")
+	case *redis.Ring:
+		return "redis ring " + strings.Join(slices.Sorted(maps.Values(c.Options().Addrs)), ",")
+	}
+	return "redis"
+}

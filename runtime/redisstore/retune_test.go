@@ -1,0 +1,120 @@
+package redisstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+)
+
+func TestAChangedLimitKeepsWhatWasCounted(t *testing.T) {
+	t.Parallel()
+	for _, p := range policies() {
+		t.Run(string(p.Algorithm), func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			f.at(0)
+			f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 4})
+			raised := *p
+			raised.Limit = 50
+			if got := f.take(ratelimit.Op{Policy: &raised, Key: "k"})[0]; got.Remaining != 46 {
+				t.Errorf("raised from 5 to 50: %+v", got)
+			}
+			lowered := *p
+			lowered.Limit = 2
+			got := f.take(ratelimit.Op{Policy: &lowered, Key: "k", Cost: 1})[0]
+			if got.Allowed || got.Remaining != 0 || got.RetryAfter > time.Minute {
+				t.Errorf("lowered from 5 to 2: %+v", got)
+			}
+			f.at(got.RetryAfter.Microseconds() - 1)
+			if f.take(ratelimit.Op{Policy: &lowered, Key: "k", Cost: 1})[0].Allowed {
+				t.Error("admitted before RetryAfter")
+			}
+			f.at(got.RetryAfter.Microseconds())
+			if got := f.take(ratelimit.Op{Policy: &lowered, Key: "k", Cost: 1})[0]; !got.Allowed {
+				t.Errorf("after RetryAfter: %+v", got)
+			}
+		})
+	}
+}
+
+func TestARaisedLimitLeavesNoOldWait(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	slow := &ratelimit.Policy{ID: "p", Algorithm: ratelimit.TokenBucket, Limit: 10, Window: 100 * time.Hour}
+	f.want(0, slow, 10, admitted(0, 100*time.Hour))
+	fast := &ratelimit.Policy{ID: "p", Algorithm: ratelimit.TokenBucket, Limit: 10, Window: 10 * time.Second}
+	f.want(0, fast, 1, refused(0, time.Second, 10*time.Second))
+	f.want(sec-1, fast, 1, refused(0, time.Microsecond, 9*time.Second+time.Microsecond))
+	f.want(sec, fast, 1, admitted(0, 10*time.Second))
+}
+
+func TestAShortenedWindowIsInForceAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, p := range policies() {
+		f := newFake(t)
+		p.Window = 100 * time.Hour
+		f.at(0)
+		f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 5})
+		p.Window = time.Second
+		f.at(sec)
+		if got := f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 5})[0]; !got.Allowed {
+			t.Errorf("%s: %+v", p.ID, got)
+		}
+	}
+}
+
+// During a rolling deploy old and new limits decide by turns. Neither may add to
+// nor forget what the other counted.
+func TestLimitsThatAlternateKeepTheCount(t *testing.T) {
+	t.Parallel()
+	for _, rates := range [][2]ratelimit.Policy{
+		{{Limit: 1, Window: time.Second}, {Limit: 2, Window: time.Second}},
+		{{Limit: 7, Window: 3 * time.Second}, {Limit: 11, Window: 13 * time.Second}},
+		{{Limit: 999983, Window: 13 * time.Hour}, {Limit: 99991, Window: 2 * time.Hour}},
+	} {
+		f := newFake(t)
+		for i := range rates {
+			rates[i].ID, rates[i].Algorithm, rates[i].Burst = "p", ratelimit.TokenBucket, 1000
+		}
+		slow := min(perSecond(&rates[0]), perSecond(&rates[1]))
+		fast := max(perSecond(&rates[0]), perSecond(&rates[1]))
+		f.at(0)
+		f.take(ratelimit.Op{Policy: &rates[0], Key: "k", Cost: 1000})
+		const seconds, hertz = 3, 100
+		taken := 0
+		for i := range seconds * hertz {
+			f.at(int64(i) * sec / hertz)
+			if f.take(ratelimit.Op{Policy: &rates[i%2], Key: "k", Cost: 1})[0].Allowed {
+				taken++
+			}
+		}
+		if low, high := slow*seconds-1, fast*seconds+1; float64(taken) < low || float64(taken) > high {
+			t.Errorf("%d and %d by turns admit %d in %d s, want %.1f to %.1f", rates[0].Limit, rates[1].Limit, taken, seconds, low, high)
+		}
+	}
+}
+
+func perSecond(p *ratelimit.Policy) float64 { return float64(p.Limit) / p.Window.Seconds() }
+
+func TestALongerWindowKeepsTheLog(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	p := &ratelimit.Policy{ID: "p", Limit: 10, Window: time.Second}
+	f.want(0, p, 2, admitted(8, time.Second))
+	f.want(3, p, 3, admitted(5, time.Second))
+	f.want(700, p, 1, admitted(4, time.Second))
+	for _, window := range []time.Duration{time.Minute, 2 * time.Hour, 20 * 24 * time.Hour, ratelimit.MaxWindow} {
+		p.Window = window
+		f.want(800, p, 0, admitted(4, window-100*time.Microsecond))
+		f.want(800, p, 8, refused(4, window-797*time.Microsecond, window-100*time.Microsecond))
+	}
+	f.want(800, p, 1, admitted(3, ratelimit.MaxWindow))
+	if n := len(f.dump(p)); n != 11+4*(7+2) {
+		t.Errorf("the state has %d bytes", n)
+	}
+	f.want(800, p, 4, refused(3, ratelimit.MaxWindow-800*time.Microsecond, ratelimit.MaxWindow))
+	f.want(800, p, 9, refused(3, ratelimit.MaxWindow-100*time.Microsecond, ratelimit.MaxWindow))
+	p.Window = time.Second
+	f.want(sec+2, p, 5, admitted(0, time.Second))
+}
