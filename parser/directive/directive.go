@@ -1,0 +1,156 @@
+// Package directive is the language of ratelimit comments: which verbs and
+// options there are, how a comment is read, and what it may stand on.
+//
+//	//ratelimit:max=5 window=1m key=ip
+//	//ratelimit:limit max=100 window=1h key=`[req.TenantID, req.UserID]`
+//
+// The registry (Verbs) is the one source of truth: parsing, validation, "did you
+// mean" and help all read it. Parse turns one comment into a Directive that
+// knows the place of each of its words; Limit and Wrapper give its options types
+// and check what can be checked without knowing Go types; Collect finds every
+// directive of a file and what it applies to.
+//
+// The world is closed: a directive, or something that was meant to be one, that
+// would have no effect is an error. Nothing here panics on any input, and
+// nothing holds state: all functions may be called concurrently.
+package directive
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"strconv"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+)
+
+// Prefix is what every directive begins with.
+const Prefix = "//ratelimit:"
+
+// MaxLen is the longest text of a directive, in bytes, without the prefix.
+const MaxLen = 4 << 10
+
+// Span is a range of bytes of a comment, counted from its "//".
+type Span struct{ Start, End int }
+
+// Directive is one comment as it was read.
+type Directive struct {
+	// Verb is the verb; "limit" if it was left out.
+	Verb string
+	// VerbSpan is where the verb stands, and empty if it was left out.
+	VerbSpan Span
+	// Text is what follows the prefix, as written, without blanks at its ends.
+	Text string
+	// Options are the options in the order written. Those that were reported as
+	// unknown, duplicate or malformed are not among them.
+	Options []Assignment
+	// Pos is the place of the comment's first byte.
+	Pos diag.Pos
+
+	// broken is set if Parse reported something: checks of options against each
+	// other would then find faults that are only consequences.
+	broken bool
+}
+
+// Assignment is one name=value.
+type Assignment struct {
+	Name     string
+	NameSpan Span
+	Value    Value
+}
+
+// Kind is the way a value was written.
+type Kind uint8
+
+const (
+	// Bare is a word that ends at a blank.
+	Bare Kind = iota
+	// Quoted is a Go string in double quotes.
+	Quoted
+	// RawQuoted is a Go raw string, in back quotes.
+	RawQuoted
+)
+
+// Value is the value of an option.
+type Value struct {
+	// Text is what the value says, decoded.
+	Text string
+	// Raw is the value as written, with its quotes.
+	Raw  string
+	Kind Kind
+	// Span is where Raw stands.
+	Span Span
+
+	comment diag.Pos // of the comment's first byte
+}
+
+// Pos is the place in the source of the byte at offset of v.Text: the column of
+// the character itself, or of the escape that stands for it. Offsets outside the
+// text mean its nearest end.
+func (v *Value) Pos(offset int) diag.Pos {
+	offset = min(max(offset, 0), len(v.Text))
+	col := offset
+	switch v.Kind {
+	case RawQuoted:
+		col = 1 + offset
+	case Quoted:
+		col = 1 + v.escaped(offset)
+	}
+	return shift(v.comment, v.Span.Start+col)
+}
+
+// escaped is the offset between the quotes of what decodes to the byte at offset.
+func (v *Value) escaped(offset int) int {
+	inner := v.Raw[1 : len(v.Raw)-1]
+	rest, decoded := inner, 0
+	for rest != "" {
+		r, multibyte, tail, err := strconv.UnquoteChar(rest, '"')
+		if err != nil {
+			break
+		}
+		n := 1
+		if multibyte {
+			n = utf8.RuneLen(r)
+		}
+		if offset < decoded+n {
+			break
+		}
+		decoded += n
+		rest = tail
+	}
+	return len(inner) - len(rest)
+}
+
+// Option returns the option of that name, or nil if it is not set.
+func (d *Directive) Option(name string) *Assignment {
+	for i := range d.Options {
+		if d.Options[i].Name == name {
+			return &d.Options[i]
+		}
+	}
+	return nil
+}
+
+// At is the place in the source where s begins.
+func (d *Directive) At(s Span) diag.Pos { return shift(d.Pos, s.Start) }
+
+// String prints d as the comment of one line that reads back as d.
+func (d *Directive) String() string {
+	var b strings.Builder
+	b.WriteString(Prefix)
+	sep := ""
+	if d.VerbSpan.End > d.VerbSpan.Start {
+		b.WriteString(d.Verb)
+		sep = " "
+	}
+	for _, a := range d.Options {
+		b.WriteString(sep + a.Name + "=" + a.Value.Raw)
+		sep = " "
+	}
+	return b.String()
+}
+
+func shift(p diag.Pos, bytes int) diag.Pos {
+	p.Col += bytes
+	return p
+}

@@ -1,0 +1,293 @@
+package directive
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+)
+
+// Codes of the diagnostics of this package. They are stable.
+const (
+	CodeNearMiss           = "near-miss"              // a comment that was meant to be a directive
+	CodeEmpty              = "empty-directive"        // nothing follows the prefix, or a verb that needs options has none
+	CodeTooLong            = "directive-too-long"     // more than MaxLen bytes
+	CodeCharacter          = "bad-character"          // a control, invisible or invalid character
+	CodeUnknownVerb        = "unknown-verb"           //
+	CodeUnknownOption      = "unknown-option"         //
+	CodeDuplicateOption    = "duplicate-option"       // one option twice in a directive
+	CodeDuplicateDirective = "duplicate-directive"    // a verb that may stand once stands twice
+	CodeConflict           = "conflicting-directives" // off and limit on one method
+	CodeMissingValue       = "missing-value"          // an option without a value
+	CodeBadQuoting         = "bad-quoting"            // quotes that do not end, or escapes that Go does not have
+	CodeUnexpected         = "unexpected-text"        // words that are no option
+	CodeBadInteger         = "bad-integer"            //
+	CodeBadDuration        = "bad-duration"           //
+	CodeBadChoice          = "bad-choice"             // not one of the option's words
+	CodeBadName            = "bad-name"               // not a name, or not a Go identifier
+	CodeOutOfRange         = "out-of-range"           // a number or duration beyond what a policy may say
+	CodeBurstUnused        = "burst-unused"           // burst without token-bucket
+	CodeBurstBelowCost     = "burst-below-cost"       //
+	CodeCostAboveCapacity  = "cost-above-capacity"    // no call could ever be admitted
+	CodeLogTooLarge        = "sliding-log-too-large"  // the log keeps every unit
+	CodeDuplicatePolicy    = "duplicate-policy"       // two policies of one method with one identity
+	CodeUnreachable        = "unreachable-policy"     // a policy that can never refuse
+	CodeMisplaced          = "misplaced"              // a directive that no declaration has in its doc comment
+	CodeWrongTarget        = "wrong-target"           // a declaration that the verb or option cannot apply to
+	CodeNotAMethod         = "not-a-method"           // a limit on a function
+)
+
+func problem(pos diag.Pos, width int, code, format string, args ...any) diag.Diagnostic {
+	return diag.Diagnostic{Pos: pos, EndCol: pos.Col + width, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// show quotes user text for a message, shortened if it is long.
+func show(text string) string {
+	const most = 60
+	if len(text) > most {
+		cut := most
+		for cut > 0 && !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut] + "…"
+	}
+	return strconv.Quote(text)
+}
+
+// Form.
+
+func errNearMiss(pos diag.Pos, comment string, block bool, spelling string) diag.Diagnostic {
+	why := "is prose to Go tools and limits nothing"
+	if block {
+		why = "is a block comment, and a directive is a line comment"
+	}
+	line, _, _ := strings.Cut(comment, "\n")
+	line = strings.TrimRight(line, " \t\r")
+	return problem(pos, len(line), CodeNearMiss, "this comment %s: write %s on a line of its own, or word it so that it does not read as a directive", why, spelling)
+}
+
+func errEmpty(pos diag.Pos) diag.Diagnostic {
+	return problem(pos, len(Prefix), CodeEmpty, "the directive is empty: write for example %smax=5 window=1m", Prefix)
+}
+
+func errNoOptions(pos diag.Pos, v *Verb) diag.Diagnostic {
+	return problem(pos, len(v.Name), CodeEmpty, "%s without options has no effect: give one of %s, or remove the directive", v.Name, strings.Join(v.optionNames(), ", "))
+}
+
+func errTooLong(pos diag.Pos, n int) diag.Diagnostic {
+	return problem(pos, n, CodeTooLong, "the directive has %d bytes, and %d is the most: move the expression into a function and call it", n, MaxLen)
+}
+
+func errCharacter(pos diag.Pos, char string) diag.Diagnostic {
+	esc := strings.Trim(strconv.QuoteToASCII(char), `"`)
+	return problem(pos, len(char), CodeCharacter, "the character %s is invisible or not valid: remove it, or write it as an escape in a \"quoted\" value", esc)
+}
+
+func errUnknownVerb(pos diag.Pos, word string) diag.Diagnostic {
+	for _, v := range registry {
+		if o := v.option(word); o != nil {
+			return problem(pos, len(word), CodeUnknownVerb, "%s is an option, and an option has a value right after %s=: write for example %s", word, word, o.Example)
+		}
+	}
+	d := problem(pos, len(word), CodeUnknownVerb, "unknown verb %s", show(word))
+	d.Suggestion = diag.Suggest(word, verbNames())
+	d.Valid = verbNames()
+	return d
+}
+
+func errUnknownOption(pos diag.Pos, v *Verb, name string) diag.Diagnostic {
+	if len(v.Options) == 0 {
+		return problem(pos, len(name), CodeUnknownOption, "%s takes no options: remove %s", v.Name, show(name))
+	}
+	d := problem(pos, len(name), CodeUnknownOption, "unknown option %s of %s", show(name), v.Name)
+	d.Suggestion = diag.Suggest(name, v.optionNames())
+	d.Valid = v.optionNames()
+	return d
+}
+
+func errDuplicateOption(pos diag.Pos, name string, firstCol int) diag.Diagnostic {
+	return problem(pos, len(name), CodeDuplicateOption, "%s is given twice, first in column %d: keep one of them", name, firstCol)
+}
+
+func errMissingValue(pos diag.Pos, o *Option) diag.Diagnostic {
+	if o.Example == "" {
+		return problem(pos, 0, CodeMissingValue, "%s has no value: write %s=value without blanks, or remove it", show(o.Name), o.Name)
+	}
+	return problem(pos, 0, CodeMissingValue, "%s has no value: write for example %s", o.Name, o.Example)
+}
+
+func errBlankAtAssign(pos diag.Pos, name, value string) diag.Diagnostic {
+	return problem(pos, 0, CodeMissingValue, "there are no blanks around =: write %s=%s", name, value)
+}
+
+func errUnterminated(pos diag.Pos, quote byte) diag.Diagnostic {
+	return problem(pos, 1, CodeBadQuoting, "the value does not end: add the closing %c", quote)
+}
+
+func errEscape(pos diag.Pos, raw string) diag.Diagnostic {
+	d := problem(pos, 1, CodeBadQuoting, "this is not an escape of a Go string: write \\\\ for a backslash")
+	if !strings.ContainsRune(raw, '`') {
+		d.Message += ", or put the value in `back quotes`, which have no escapes"
+	}
+	return d
+}
+
+func errAfterQuote(pos diag.Pos) diag.Diagnostic {
+	return problem(pos, 1, CodeBadQuoting, "text follows the closing quote: add a blank, or quote the value as a whole")
+}
+
+func errTypographicQuote(pos diag.Pos, r rune) diag.Diagnostic {
+	return problem(pos, utf8.RuneLen(r), CodeBadQuoting, "%c is not a quote of Go: write \" or `", r)
+}
+
+func errUnquoted(pos diag.Pos, junk, option, value string) diag.Diagnostic {
+	quoted := "`" + value + "`"
+	if strings.ContainsRune(value, '`') {
+		quoted = strconv.Quote(value)
+	}
+	return problem(pos, len(junk), CodeUnexpected, "%s is no option, and a value ends at a blank: if it belongs to %s, write %s=%s", show(junk), option, option, quoted)
+}
+
+func errUnexpected(pos diag.Pos, junk string) diag.Diagnostic {
+	return problem(pos, len(junk), CodeUnexpected, "%s is no option: options are name=value, and nothing else follows the verb", show(junk))
+}
+
+// Values.
+
+// badValue is a problem of a's value as a whole.
+func badValue(a *Assignment, code, format string, args ...any) diag.Diagnostic {
+	d := problem(a.Value.Pos(0), 0, code, "%s=%s: %s", a.Name, clip(a.Value.Raw), fmt.Sprintf(format, args...))
+	d.EndCol = shift(a.Value.comment, a.Value.Span.End).Col
+	return d
+}
+
+// clip shortens a value that stands in a message as it was written.
+func clip(raw string) string {
+	if len(raw) <= 60 {
+		return raw
+	}
+	return show(raw)
+}
+
+func errInteger(a *Assignment, o *Option, hint string) diag.Diagnostic {
+	what := "is not an integer in decimal digits"
+	if len(o.Values) > 0 {
+		what += " nor a word that it takes"
+	}
+	d := badValue(a, CodeBadInteger, "the value %s%s", what, hint)
+	d.Suggestion = diag.Suggest(a.Value.Text, o.Values)
+	d.Valid = o.Values
+	return d
+}
+
+func errNotPositive(a *Assignment, o *Option) diag.Diagnostic {
+	if len(o.Values) > 0 {
+		return badValue(a, CodeBadInteger, "a limit is at least 1: write %s=%s to admit every call, or %s=%s to refuse every call", a.Name, wordUnlimited, a.Name, wordBlocked)
+	}
+	return badValue(a, CodeBadInteger, "the least that %s can be is 1", a.Name)
+}
+
+func errNegativeCost(a *Assignment) diag.Diagnostic {
+	return badValue(a, CodeBadInteger, "a call cannot give units back: write a cost of 0 or more")
+}
+
+func errTooMany(a *Assignment, most int64) diag.Diagnostic {
+	return badValue(a, CodeOutOfRange, "the most is %d", most)
+}
+
+func errDuration(a *Assignment, hint string) diag.Diagnostic {
+	return badValue(a, CodeBadDuration, "%s", hint)
+}
+
+func errDurationRange(a *Assignment, hint string) diag.Diagnostic {
+	return badValue(a, CodeOutOfRange, "%s", hint)
+}
+
+func errChoice(a *Assignment, o *Option) diag.Diagnostic {
+	d := badValue(a, CodeBadChoice, "unknown %s", a.Name)
+	d.Suggestion = diag.Suggest(a.Value.Text, o.Values)
+	d.Valid = o.Values
+	return d
+}
+
+func errName(a *Assignment) diag.Diagnostic {
+	return badValue(a, CodeBadName, "a name is a letter or _ and then letters, digits, _ . or -, at most %d in all", MaxName)
+}
+
+func errIdentifier(a *Assignment, what string) diag.Diagnostic {
+	return badValue(a, CodeBadName, "%s", what)
+}
+
+// Policies.
+
+func errBurstUnused(a *Assignment, alg ratelimit.Algorithm) diag.Diagnostic {
+	d := problem(shift(a.Value.comment, a.NameSpan.Start), len(a.Name), CodeBurstUnused,
+		"%s has no bucket that could hold a burst: write %s=%s, or remove burst", alg, optAlgorithm, ratelimit.TokenBucket)
+	return d
+}
+
+func errBurstBelowCost(a *Assignment, cost int64) diag.Diagnostic {
+	return badValue(a, CodeBurstBelowCost, "a call costs %d, so none would ever be admitted: raise burst to at least %d, or lower cost", cost, cost)
+}
+
+func errCostAboveCapacity(a *Assignment, capacity int64) diag.Diagnostic {
+	return badValue(a, CodeCostAboveCapacity, "the policy holds %d, so no call would ever be admitted: lower cost or raise the limit", capacity)
+}
+
+func errLogTooLarge(a *Assignment) diag.Diagnostic {
+	return badValue(a, CodeLogTooLarge, "a sliding log keeps every call, so %d is its most: write %s=%s or %s=%s for more",
+		ratelimit.MaxLogLimit, optAlgorithm, ratelimit.TokenBucket, optAlgorithm, ratelimit.FixedWindow)
+}
+
+func errPolicy(pos diag.Pos, width int, text string) diag.Diagnostic {
+	return problem(pos, width, CodeOutOfRange, "%s", text)
+}
+
+func errDuplicateName(l, first *Limit) diag.Diagnostic {
+	a := l.Directive.Option(optName)
+	return badValue(a, CodeDuplicatePolicy, "the policy of line %d has this name too: give each a name of its own", first.Directive.Pos.Line)
+}
+
+func errDuplicatePolicy(l, first *Limit) diag.Diagnostic {
+	return problem(l.Directive.Pos, len(Prefix)+len(l.Directive.Text), CodeDuplicatePolicy,
+		"the policy of line %d has the same algorithm, window and key, so both would share one counter: keep one of them, or give them names (name=…)", first.Directive.Pos.Line)
+}
+
+func errUnreachable(l, by *Limit) diag.Diagnostic {
+	return problem(l.Directive.Pos, len(Prefix)+len(l.Directive.Text), CodeUnreachable,
+		"this policy can never refuse, because the policy of line %d (%s) never admits enough: remove one of them, or correct max or window",
+		by.Directive.Pos.Line, show(by.Directive.Text))
+}
+
+// days spells a duration of whole days without hours.
+func days(d time.Duration) string { return strconv.FormatInt(int64(d/(24*time.Hour)), 10) + "d" }
+
+// Places.
+
+func errMisplaced(d *Directive, why string) diag.Diagnostic {
+	return problem(d.Pos, len(Prefix)+len(d.Text), CodeMisplaced, "%s", why)
+}
+
+func errWrongTarget(d *Directive, v *Verb, on TargetKind, name string) diag.Diagnostic {
+	return problem(d.Pos, len(Prefix)+len(d.Text), CodeWrongTarget, "%s cannot stand on %s %s, only on: %s", v.Name, on, name, targetList(v.Targets))
+}
+
+func errOptionTarget(d *Directive, a *Assignment, o *Option, on TargetKind, name string) diag.Diagnostic {
+	return problem(d.At(a.NameSpan), len(a.Name), CodeWrongTarget, "%s cannot be given on %s %s, only on: %s", o.Name, on, name, targetList(o.Targets))
+}
+
+func errNotAMethod(d *Directive, name string) diag.Diagnostic {
+	return problem(d.Pos, len(Prefix)+len(d.Text), CodeNotAMethod, "%s is a function, and only methods can be limited: make it a method of a type", name)
+}
+
+func errDuplicateDirective(d *Directive, first diag.Pos) diag.Diagnostic {
+	return problem(d.Pos, len(Prefix)+len(d.Text), CodeDuplicateDirective, "%s stands here twice, first in line %d: keep one of them", d.Verb, first.Line)
+}
+
+func errConflict(d *Directive, limit diag.Pos) diag.Diagnostic {
+	return problem(d.Pos, len(Prefix)+len(d.Text), CodeConflict, "off contradicts the limit in line %d: remove one of them", limit.Line)
+}

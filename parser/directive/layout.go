@@ -1,0 +1,292 @@
+package directive
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/scanner"
+	"go/token"
+	"strings"
+)
+
+// layout knows which declaration each comment of a file documents, and of a
+// comment that documents none, why.
+type layout struct {
+	fset   *token.FileSet
+	src    []byte
+	owners map[*ast.CommentGroup]owner
+	// places are the declarations and the lists they stand in, outer before inner.
+	places []place
+}
+
+// owner is the declaration that a comment group documents. Either directives may
+// stand there, or why says what to do instead.
+type owner struct {
+	target *Target
+	why    string
+}
+
+// place is a range of the file that comments can stand before or in.
+type place struct {
+	pos, end token.Pos
+	name     string
+	// list is set if other places stand in it, one after the other.
+	list bool
+	// body is set for what is inside a function.
+	body bool
+}
+
+func newLayout(fset *token.FileSet, file *ast.File, src []byte) *layout {
+	l := &layout{fset: fset, src: src, owners: map[*ast.CommentGroup]owner{}}
+	l.add(file.Package, file.Name.End(), "the package clause")
+	l.refuse(file.Doc, "a directive cannot stand on the package clause: move it to the doc comment of a method or type")
+	for _, decl := range file.Decls {
+		switch decl := decl.(type) {
+		case *ast.FuncDecl:
+			l.function(decl)
+		case *ast.GenDecl:
+			l.general(decl)
+		case *ast.BadDecl:
+			l.add(decl.Pos(), decl.End(), "a declaration that cannot be parsed")
+		}
+	}
+	return l
+}
+
+// target returns what directives in the comment apply to, without directives, or
+// why they apply to nothing.
+func (l *layout) target(group *ast.CommentGroup, comment *ast.Comment) (*Target, string) {
+	if o, ok := l.owners[group]; ok {
+		return o.target, o.why
+	}
+	return nil, l.floating(group, comment)
+}
+
+func (l *layout) add(pos, end token.Pos, name string) {
+	l.places = append(l.places, place{pos: pos, end: end, name: name})
+}
+
+func (l *layout) addList(pos, end token.Pos, name string) {
+	l.places = append(l.places, place{pos: pos, end: end, name: name, list: true})
+}
+
+func (l *layout) addBody(pos, end token.Pos, name string) {
+	l.places = append(l.places, place{pos: pos, end: end, name: name, body: true})
+}
+
+func (l *layout) own(doc *ast.CommentGroup, t Target) {
+	if doc != nil {
+		l.owners[doc] = owner{target: &t}
+	}
+}
+
+func (l *layout) refuse(doc *ast.CommentGroup, why string) {
+	if doc != nil {
+		l.owners[doc] = owner{why: why}
+	}
+}
+
+func (l *layout) function(decl *ast.FuncDecl) {
+	t := Target{Kind: Func, Node: decl, Name: decl.Name.Name}
+	if decl.Recv != nil {
+		t.Kind = Method
+		if len(decl.Recv.List) > 0 {
+			t.Type = baseName(decl.Recv.List[0].Type)
+		}
+	}
+	name := fmt.Sprintf("%s %s", t.Kind, t.String())
+	l.own(decl.Doc, t)
+	l.add(decl.Pos(), decl.End(), name)
+	if decl.Body != nil {
+		l.addBody(decl.Body.Pos(), decl.Body.End(), name)
+	} else if pos, end, ok := l.droppedBody(decl.End()); ok {
+		l.addBody(pos, end, name)
+	}
+}
+
+func (l *layout) general(decl *ast.GenDecl) {
+	kind := decl.Tok.String()
+	if decl.Lparen.IsValid() {
+		l.addList(decl.Lparen, decl.End(), "a group of "+kind+" declarations")
+	}
+	if decl.Tok == token.TYPE {
+		if len(decl.Specs) == 1 {
+			if spec, ok := decl.Specs[0].(*ast.TypeSpec); ok {
+				l.own(decl.Doc, typeTarget(spec))
+			}
+		} else {
+			l.refuse(decl.Doc, "a directive cannot stand on a group of types: move it to the doc comment of one of them")
+		}
+	} else {
+		l.refuse(decl.Doc, cannotStand(kind))
+	}
+	for i, spec := range decl.Specs {
+		pos := spec.Pos()
+		if i == 0 && !decl.Lparen.IsValid() {
+			pos = decl.Pos()
+		}
+		switch spec := spec.(type) {
+		case *ast.TypeSpec:
+			l.own(spec.Doc, typeTarget(spec))
+			l.add(pos, spec.End(), "type "+spec.Name.Name)
+			l.inside(spec, spec)
+		case *ast.ValueSpec:
+			l.refuse(spec.Doc, cannotStand(kind))
+			l.add(pos, spec.End(), kind+" "+spec.Names[0].Name)
+			l.inside(spec, nil)
+		case *ast.ImportSpec:
+			l.refuse(spec.Doc, cannotStand(kind))
+			l.add(pos, spec.End(), "import "+spec.Path.Value)
+		}
+	}
+}
+
+// inside adds the fields, methods and function literals within node. named is the
+// type that node declares, if it is one.
+func (l *layout) inside(node ast.Node, named *ast.TypeSpec) {
+	var iface *ast.InterfaceType
+	if named != nil {
+		iface, _ = ast.Unparen(named.Type).(*ast.InterfaceType)
+	}
+	ast.Inspect(node, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.StructType:
+			l.addList(n.Fields.Pos(), n.Fields.End(), "a struct")
+			for _, f := range n.Fields.List {
+				l.refuse(f.Doc, cannotStand("struct field"))
+				l.add(f.Pos(), f.End(), "field "+fieldName(f))
+			}
+		case *ast.InterfaceType:
+			l.addList(n.Methods.Pos(), n.Methods.End(), "an interface")
+			for _, f := range n.Methods.List {
+				switch {
+				case len(f.Names) == 0:
+					l.refuse(f.Doc, cannotStand("embedded type"))
+				case n != iface:
+					l.refuse(f.Doc, "the interface has no name, so its methods cannot be limited: declare it as a type")
+				default:
+					l.own(f.Doc, Target{Kind: InterfaceMethod, Node: f, Type: named.Name.Name, Spec: named, Name: f.Names[0].Name})
+				}
+				l.add(f.Pos(), f.End(), "method "+fieldName(f))
+			}
+		case *ast.FuncLit:
+			l.addBody(n.Body.Pos(), n.Body.End(), "a function literal")
+			return false
+		}
+		return true
+	})
+}
+
+// floating says why the comment, which documents nothing, stands where it does not
+// apply to anything.
+func (l *layout) floating(group *ast.CommentGroup, comment *ast.Comment) string {
+	const move = "move it to the doc comment of a method or type"
+	if l.trailing(comment.Slash) {
+		return "a directive stands on a line of its own above what it applies to: move it there"
+	}
+	var in, next *place
+	for i := range l.places {
+		p := &l.places[i]
+		switch {
+		case p.pos <= comment.Pos() && comment.Pos() < p.end:
+			if p.body {
+				return "a directive has no effect inside the body of " + p.name + ": " + move
+			}
+			in = p
+		case p.pos >= comment.End() && next == nil:
+			next = p
+		}
+	}
+	switch {
+	case in != nil && !in.list:
+		return "a directive has no effect inside the declaration of " + in.name + ": " + move
+	case next == nil || in != nil && next.pos >= in.end:
+		return "nothing follows that the directive could apply to: " + move
+	case next.list:
+		return "a directive cannot stand on " + next.name + ": " + move
+	case l.line(next.pos) > l.line(group.End())+1:
+		return "a blank line separates the directive from " + next.name + ": remove it"
+	}
+	return "the directive is not in the doc comment of " + next.name + ": " + move
+}
+
+// trailing reports whether something stands before pos in its line.
+func (l *layout) trailing(pos token.Pos) bool {
+	offset := l.fset.PositionFor(pos, false).Offset
+	if offset > len(l.src) {
+		return false
+	}
+	before := l.src[:offset]
+	before = before[bytes.LastIndexByte(before, '\n')+1:]
+	return len(bytes.TrimLeft(before, " \t\r\ufeff")) > 0
+}
+
+func (l *layout) line(pos token.Pos) int { return l.fset.PositionFor(pos, false).Line }
+
+// droppedBody finds in the source the body of a function whose declaration ends,
+// without it, at end.
+func (l *layout) droppedBody(end token.Pos) (from, to token.Pos, ok bool) {
+	offset := l.fset.PositionFor(end, false).Offset
+	if offset >= len(l.src) || !bytes.HasPrefix(bytes.TrimLeft(l.src[offset:], " \t\r"), []byte("{")) {
+		return 0, 0, false
+	}
+	rest := l.src[offset:]
+	var s scanner.Scanner
+	f := token.NewFileSet().AddFile("", 1, len(rest))
+	s.Init(f, rest, func(token.Position, string) {}, 0)
+	for depth := 0; ; {
+		pos, tok, _ := s.Scan()
+		switch tok {
+		case token.LBRACE:
+			depth++
+		case token.RBRACE:
+			depth--
+		case token.EOF:
+			depth = 0
+		}
+		if depth == 0 {
+			return end, end + (pos - 1) + 1, true
+		}
+	}
+}
+
+func cannotStand(on string) string {
+	article := "a "
+	if strings.ContainsRune("aeiou", rune(on[0])) {
+		article = "an "
+	}
+	return "a directive cannot stand on " + article + on + ": move it to the doc comment of a method or type"
+}
+
+func typeTarget(spec *ast.TypeSpec) Target {
+	return Target{Kind: TypeDecl, Node: spec, Name: spec.Name.Name}
+}
+
+func fieldName(f *ast.Field) string {
+	if len(f.Names) > 0 {
+		return f.Names[0].Name
+	}
+	return baseName(f.Type)
+}
+
+// baseName is the name of the type that expr points to or instantiates, or "_".
+func baseName(expr ast.Expr) string {
+	for {
+		switch e := expr.(type) {
+		case *ast.Ident:
+			return e.Name
+		case *ast.StarExpr:
+			expr = e.X
+		case *ast.ParenExpr:
+			expr = e.X
+		case *ast.IndexExpr:
+			expr = e.X
+		case *ast.IndexListExpr:
+			expr = e.X
+		case *ast.SelectorExpr:
+			return e.Sel.Name
+		default:
+			return "_"
+		}
+	}
+}
