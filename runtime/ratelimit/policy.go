@@ -101,6 +101,9 @@ type Policy struct {
 	Mode Mode
 	// OnEmpty says what becomes of a call without a key.
 	OnEmpty OnEmpty
+	// Store names the store that keeps the counters, as WithStore named it; "" is
+	// the limiter's default.
+	Store string
 }
 
 // Capacity is the largest cost of a single call that the policy can ever admit.

@@ -1,0 +1,245 @@
+package ratelimit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// DefaultMaxKeys is the number of counters that a Limiter keeps in memory at
+// most, unless WithMaxKeys says otherwise.
+const DefaultMaxKeys = 1_000_000
+
+// Limiter holds the counters of policies. It is safe for concurrent use. The zero
+// Limiter makes no gates; use New or Disabled.
+type Limiter struct {
+	ready    bool
+	disabled bool
+	err      error // of an option; returned by Gate
+	clock    Clock // nil: the process's own
+	observer Observer
+	maxKeys  int
+	stores   map[string]Store
+	mem      *memory
+
+	mu       sync.Mutex
+	counters map[string]*counter // by Policy.ID
+}
+
+// Option changes what New makes. A wrong option is reported by Gate.
+type Option func(*Limiter)
+
+// New returns a limiter. Without options it is complete: it counts in memory, by
+// the monotonic clock, and there is nothing to close.
+func New(opts ...Option) *Limiter {
+	l := &Limiter{
+		ready:    true,
+		maxKeys:  DefaultMaxKeys,
+		stores:   make(map[string]Store),
+		counters: make(map[string]*counter),
+	}
+	for _, o := range opts {
+		if o != nil {
+			o(l)
+		}
+	}
+	if l.err == nil {
+		l.mem = newMemory(l.clock, l.maxKeys)
+	}
+	return l
+}
+
+// Disabled returns a limiter whose gates admit every call at once, whatever their
+// policies say: for tests, and as an off switch. Its gates check their policies
+// when they are made, as others do.
+func Disabled() *Limiter {
+	l := New()
+	l.disabled = true
+	return l
+}
+
+// WithStore gives the limiter a store by a name that Policy.Store refers to. The
+// store named "" is the default one; without it, policies that name no store are
+// counted in memory.
+func WithStore(name string, s Store) Option {
+	return func(l *Limiter) {
+		if s == nil {
+			l.fail(fmt.Errorf("ratelimit: store %q is nil", name))
+			return
+		}
+		l.stores[name] = s
+	}
+}
+
+// WithClock makes the in-memory counters and Decision.ResetAt take their time from
+// c. A nil Clock means the default, the monotonic clock of the process.
+func WithClock(c Clock) Option {
+	return func(l *Limiter) { l.clock = c }
+}
+
+// WithMaxKeys bounds the counters in memory, of all policies together. The default
+// is DefaultMaxKeys; n must be at least 1.
+//
+// A counter is dropped only when it would decide as a new one, so that no flood of
+// keys frees a key that was refused or has used a part of its limit. When there is
+// no room for a new key's counter, the key shares one overflow counter per policy
+// with all others that found no room. That refuses more than counters of their own
+// would, never less, and the decision is marked Degraded.
+func WithMaxKeys(n int) Option {
+	return func(l *Limiter) {
+		if n < 1 {
+			l.fail(fmt.Errorf("ratelimit: at most %d keys is less than 1", n))
+			return
+		}
+		l.maxKeys = n
+	}
+}
+
+// WithObserver makes the limiter tell o of each decision. A nil Observer means
+// none, the default.
+func WithObserver(o Observer) Option {
+	return func(l *Limiter) { l.observer = o }
+}
+
+func (l *Limiter) fail(err error) { l.err = errors.Join(l.err, err) }
+
+// Spec describes a limited method and its policies. Generated code holds one for
+// each method.
+type Spec struct {
+	// Method is the method's name for messages, like "pay.Service.PlaceOrder".
+	Method string
+	// File is the base name of the file that holds the directives, for messages.
+	File string
+	// Policies are the method's limits, at least one, with distinct IDs.
+	Policies []Policy
+}
+
+// Gate returns the gate of a method. It copies what it needs of spec.
+//
+// Gates of one limiter whose policies have the same ID share that policy's
+// counters, and the policies must be equal. Otherwise, if a policy is not valid,
+// names a store that the limiter does not have or another store than its
+// neighbours, or if an option of New was wrong, Gate returns an error and
+// registers nothing.
+func (l *Limiter) Gate(spec *Spec) (*Gate, error) {
+	switch {
+	case l == nil:
+		return nil, errors.New("ratelimit: nil Limiter; use New or Disabled")
+	case !l.ready:
+		return nil, errors.New("ratelimit: zero Limiter; use New or Disabled")
+	case l.err != nil:
+		return nil, l.err
+	case spec == nil:
+		return nil, errors.New("ratelimit: nil Spec")
+	case len(spec.Policies) == 0:
+		return nil, errors.New("ratelimit: spec without policies")
+	}
+	for i := range spec.Policies {
+		p := &spec.Policies[i]
+		if err := l.check(p); err != nil {
+			return nil, err
+		}
+		if first := spec.Policies[0].Store; p.Store != first {
+			return nil, fmt.Errorf("ratelimit: policies %q and %q of one method are on different stores, %q and %q, and cannot be charged as one",
+				spec.Policies[0].ID, p.ID, first, p.Store)
+		}
+		for j := range i {
+			if spec.Policies[j].ID == p.ID {
+				return nil, fmt.Errorf("ratelimit: policy %q appears twice on one method", p.ID)
+			}
+		}
+	}
+	counters, err := l.register(spec.Policies)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gate{
+		limiter:  l,
+		method:   strings.Clone(spec.Method),
+		file:     strings.Clone(spec.File),
+		counters: counters,
+		open:     l.disabled || allOff(spec.Policies),
+		store:    l.stores[spec.Policies[0].Store],
+	}
+	if c := counters[0]; len(counters) == 1 && c.kind == counted && c.policy.Mode == Enforce &&
+		g.store == nil && l.observer == nil && !g.open {
+		g.fast = c
+	}
+	return g, nil
+}
+
+// MustGate is Gate for wiring: it panics where Gate returns an error, naming the
+// method.
+func (l *Limiter) MustGate(spec *Spec) *Gate {
+	g, err := l.Gate(spec)
+	if err != nil {
+		method := ""
+		if spec != nil {
+			method = spec.Method
+		}
+		panic(fmt.Sprintf("gate of %s: %v", method, err))
+	}
+	return g
+}
+
+func allOff(policies []Policy) bool {
+	for i := range policies {
+		if policies[i].Mode != Off {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *Limiter) check(p *Policy) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	if p.Store != "" && l.stores[p.Store] == nil && !l.disabled {
+		return fmt.Errorf("ratelimit: policy %q: the limiter has no store %q", p.ID, p.Store)
+	}
+	return nil
+}
+
+// register returns the counters of policies, which are valid, and adds those that
+// are new: all of them or, on an error, none.
+func (l *Limiter) register(policies []Policy) ([]*counter, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	counters := make([]*counter, len(policies))
+	next := len(l.counters)
+	for i := range policies {
+		c := newCounter(policies[i], next)
+		known := l.counters[c.policy.ID]
+		switch {
+		case known == nil:
+			next++
+		case known.policy != c.policy:
+			return nil, fmt.Errorf("ratelimit: policy %q is registered already and differs: %+v, now %+v",
+				c.policy.ID, known.policy, c.policy)
+		default:
+			c = known
+		}
+		counters[i] = c
+	}
+	if next > maxPolicies {
+		return nil, fmt.Errorf("ratelimit: more than %d policies", maxPolicies)
+	}
+	for _, c := range counters {
+		if l.counters[c.policy.ID] == nil {
+			l.counters[c.policy.ID] = c
+			l.mem.add(c)
+		}
+	}
+	return counters, nil
+}
+
+// wall is the time that Decision.ResetAt is counted from.
+func (l *Limiter) wall() time.Time {
+	if l.clock != nil {
+		return l.clock.Now()
+	}
+	return time.Now()
+}

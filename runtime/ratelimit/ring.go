@@ -1,0 +1,107 @@
+package ratelimit
+
+// unitBits is the width of the units in a stamp: 1..MaxLogLimit, less one.
+const unitBits = 12
+
+// stamp is a time and the units that were charged at it, packed. Times count from
+// the entry's base, which is renewed whenever the log has emptied, and so stay far
+// below 2^51.
+type stamp uint64
+
+func (s stamp) time() int64  { return int64(s >> unitBits) }
+func (s stamp) units() int64 { return int64(s&(1<<unitBits-1)) + 1 }
+
+// ring is the log of one key: its stamps by increasing time.
+type ring struct {
+	stamps  []stamp
+	head, n int
+	units   int64 // of all n stamps
+}
+
+func (g *ring) at(i int) stamp {
+	if i += g.head; i >= len(g.stamps) {
+		i -= len(g.stamps)
+	}
+	return g.stamps[i]
+}
+
+// live returns the units charged later than expired.
+func (g *ring) live(expired int64) int64 {
+	units := g.units
+	for i := 0; i < g.n && g.at(i).time() <= expired; i++ {
+		units -= g.at(i).units()
+	}
+	return units
+}
+
+// freed returns the time of the stamp whose expiry brings the units that expire
+// after the time expired to at least the given number.
+func (g *ring) freed(expired, units int64) int64 {
+	for i := range g.n {
+		s := g.at(i)
+		if s.time() <= expired {
+			continue
+		}
+		if units -= s.units(); units <= 0 {
+			return s.time()
+		}
+	}
+	return expired
+}
+
+// drop forgets what was charged at or before expired.
+func (g *ring) drop(expired int64) {
+	for g.n > 0 {
+		s := g.at(0)
+		if s.time() > expired {
+			return
+		}
+		g.units -= s.units()
+		g.n--
+		if g.head++; g.head == len(g.stamps) {
+			g.head = 0
+		}
+	}
+}
+
+// push adds units at time t, which is not before the newest stamp. The log holds
+// at most limit units, and so at most as many stamps.
+func (g *ring) push(t, units int64, limit int) {
+	g.units += units
+	if g.n > 0 {
+		last := g.head + g.n - 1
+		if last >= len(g.stamps) {
+			last -= len(g.stamps)
+		}
+		if g.stamps[last].time() == t {
+			g.stamps[last] += stamp(units)
+			return
+		}
+	}
+	if g.n == len(g.stamps) {
+		g.grow(limit)
+	}
+	i := g.head + g.n
+	if i >= len(g.stamps) {
+		i -= len(g.stamps)
+	}
+	g.stamps[i] = stamp(t)<<unitBits | stamp(units-1)
+	g.n++
+}
+
+// grow doubles the ring, up to limit.
+func (g *ring) grow(limit int) {
+	size := min(limit, max(4, 2*len(g.stamps)))
+	stamps := make([]stamp, size)
+	for i := range g.n {
+		stamps[i] = g.at(i)
+	}
+	g.stamps, g.head = stamps, 0
+}
+
+// clone returns a copy of g that shares nothing with it.
+func (g *ring) clone() ring {
+	c := *g
+	c.stamps = append([]stamp(nil), g.stamps...)
+	return c
+}
