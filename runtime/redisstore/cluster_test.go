@@ -1,0 +1,245 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+	"github.com/ratelimitgen/ratelimitgen/runtime/redisstore"
+)
+
+// ownSlots makes the server of client the owner of slots, and waits until it
+// deems its cluster fit for use.
+func ownSlots(t testing.TB, client *redis.Client, from, to int) {
+	t.Helper()
+	if err := client.ClusterAddSlotsRange(context.Background(), from, to).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if from == 0 && to == 16383 {
+		awaitCluster(t, client, 1)
+	}
+}
+
+// awaitCluster waits until the server of client knows all slots and nodes.
+func awaitCluster(t testing.TB, client *redis.Client, nodes int) {
+	t.Helper()
+	ready := fmt.Sprintf("cluster_known_nodes:%d\r\n", nodes)
+	var info string
+	for tick, deadline := time.NewTicker(20*time.Millisecond), time.Now().Add(20*time.Second); time.Now().Before(deadline); <-tick.C {
+		var err error
+		if info, err = client.ClusterInfo(context.Background()).Result(); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(info, "cluster_state:ok") && strings.Contains(info, ready) {
+			return
+		}
+	}
+	t.Fatalf("the cluster does not form:\n%s", info)
+}
+
+// startCluster runs three masters, and returns a client of each and of all.
+func startCluster(t testing.TB) (nodes []*redis.Client, cluster *redis.ClusterClient) {
+	t.Helper()
+	ctx := context.Background()
+	var addrs []string
+	for i := range 3 {
+		s := startServer(t, "--cluster-enabled", "yes")
+		addrs = append(addrs, s.addr)
+		node := connect(t, s.addr)
+		nodes = append(nodes, node)
+		if err := node.Do(ctx, "cluster", "set-config-epoch", i+1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		ownSlots(t, node, i*5462, min((i+1)*5462-1, 16383))
+		host, port, _ := net.SplitHostPort(addrs[0])
+		if err := node.ClusterMeet(ctx, host, port).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, node := range nodes {
+		awaitCluster(t, node, 3)
+	}
+	cluster = redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+	t.Cleanup(func() { cluster.Close() })
+	return nodes, cluster
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	nodes, cluster := startCluster(t)
+	store := redisstore.New(cluster)
+	counts := func() (keys int64) {
+		t.Helper()
+		for _, node := range nodes {
+			n, err := node.DBSize(ctx).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys += n
+		}
+		return keys
+	}
+	together := func(keys ...string) []ratelimit.Op {
+		var ops []ratelimit.Op
+		for i, p := range policies() {
+			ops = append(ops, ratelimit.Op{Policy: p, Key: keys[i%len(keys)], Cost: 1})
+		}
+		return ops
+	}
+
+	// RD08: policies of one key, on every node.
+	used := map[string]bool{}
+	for i := range 60 {
+		key := fmt.Sprint("key}{", i)
+		for left := int64(4); left >= -1; left-- {
+			ops := together(key)
+			if err := store.Take(ctx, ops); err != nil {
+				t.Fatal(err)
+			}
+			for _, op := range ops {
+				if op.Outcome.Allowed != (left >= 0) || op.Outcome.Remaining != max(left, 0) {
+					t.Fatalf("%s: %+v with %d left", op.Policy.ID, op.Outcome, left)
+				}
+			}
+		}
+		node, err := cluster.MasterForKey(ctx, store.KeyOf(policies()[0], key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		used[node.Options().Addr] = true
+	}
+	if len(used) != 3 || counts() != 180 {
+		t.Errorf("%d keys on the nodes %v, want 180 on 3", counts(), used)
+	}
+
+	// RD08: policies of different keys are an error of ours, even where chance puts
+	// them in one slot, and nothing is charged.
+	for i := range 20 {
+		ops := together("key}{1", fmt.Sprint("other", i))
+		if err := store.Take(ctx, ops); !errors.Is(err, redisstore.ErrSlots) || !strings.HasPrefix(err.Error(), "redis cluster 127.0.0.1:") {
+			t.Errorf("different keys: error %v", err)
+		}
+	}
+	if n := counts(); n != 180 {
+		t.Errorf("%d keys after the errors, want 180", n)
+	}
+	limits := redisstore.New(cluster, redisstore.WithPrefix("{limits}:"))
+	if err := limits.Take(ctx, together("a", "b", "c")); err != nil {
+		t.Errorf("different keys under one tag: %v", err)
+	}
+
+	if err := store.Reset(ctx, policies()[0], "key}{1"); err != nil {
+		t.Error(err)
+	}
+	if n := counts(); n != 182 {
+		t.Errorf("%d keys after a reset, want 182", n)
+	}
+
+	moveSlot(t, nodes, cluster, store)
+}
+
+// moveSlot moves the slot of a key while a client that does not know uses it.
+func moveSlot(t *testing.T, nodes []*redis.Client, cluster *redis.ClusterClient, store *redisstore.Store) {
+	t.Helper()
+	ctx := context.Background()
+	p := &ratelimit.Policy{ID: "moved", Limit: 100, Window: time.Hour}
+	key := store.KeyOf(p, "k")
+	take := func(want int64) {
+		t.Helper()
+		ops := []ratelimit.Op{{Policy: p, Key: "k", Cost: 1}}
+		if err := store.Take(ctx, ops); err != nil {
+			t.Fatal(err)
+		}
+		if got := ops[0].Outcome.Remaining; got != want {
+			t.Errorf("%d left, want %d", got, want)
+		}
+	}
+	take(99)
+	slot, err := nodes[0].ClusterKeySlot(ctx, key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	master, err := cluster.MasterForKey(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var from, to *redis.Client
+	for _, node := range nodes {
+		if node.Options().Addr == master.Options().Addr {
+			from = node
+		} else {
+			to = node
+		}
+	}
+	setSlot := func(node *redis.Client, args ...any) {
+		t.Helper()
+		if err := node.Do(ctx, append([]any{"cluster", "setslot", slot}, args...)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := func(node *redis.Client) string {
+		t.Helper()
+		id, err := node.Do(ctx, "cluster", "myid").Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	setSlot(to, "importing", id(from))
+	setSlot(from, "migrating", id(to))
+	take(98) // the key is still here
+	host, port, _ := net.SplitHostPort(to.Options().Addr)
+	if err := from.Migrate(ctx, host, port, key, 0, 5*time.Second).Err(); err != nil {
+		t.Fatal(err)
+	}
+	take(97) // ASK, and a node that has not seen the script
+	take(96)
+	setSlot(to, "node", id(to))
+	setSlot(from, "node", id(to))
+	take(95) // MOVED
+	take(94)
+	if n, err := from.Exists(ctx, key).Result(); err == nil {
+		t.Errorf("the old node still has %d of the key", n)
+	}
+}
+
+func TestRing(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	a, b := startServer(t), startServer(t)
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": a.addr, "b": b.addr}})
+	t.Cleanup(func() { ring.Close() })
+	store := redisstore.New(ring)
+	for i := range 20 {
+		var ops []ratelimit.Op
+		for _, p := range policies() {
+			ops = append(ops, ratelimit.Op{Policy: p, Key: fmt.Sprint(i), Cost: 5})
+		}
+		if err := store.Take(ctx, ops); err != nil {
+			t.Fatal(err)
+		}
+		ops[0].Key = fmt.Sprint(i + 1)
+		if err := store.Take(ctx, ops); !errors.Is(err, redisstore.ErrSlots) {
+			t.Errorf("different keys: error %v", err)
+		}
+	}
+	var total int64
+	for _, s := range []*server{a, b} {
+		n, err := connect(t, s.addr).DBSize(ctx).Result()
+		if err != nil || n == 0 {
+			t.Errorf("%d keys on %s, %v", n, s.addr, err)
+		}
+		total += n
+	}
+	if total != 60 {
+		t.Errorf("%d keys, want 60", total)
+	}
+}
