@@ -1,11 +1,11 @@
 package parser
 
 import (
-	"go/ast"
-	"go/token"
 	"go/types"
+	"iter"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
@@ -30,20 +30,15 @@ type Package struct {
 	// Types is the package as far as signatures go. It does not contain any output
 	// of ours.
 	Types *types.Package
-	// Fset and Files are the package's source without function bodies and without
-	// output of ours.
-	Fset  *token.FileSet
-	Files []*ast.File
 	// Declared holds every identifier that any file of the directory declares at
 	// package scope or gets by a dot import, whatever its build constraints, test
 	// files included. New names must differ from all of them.
 	Declared map[string]bool
 	// Wrappers is sorted by name.
 	Wrappers []*Wrapper
-	// Importer resolves imports when the output is checked.
-	Importer types.Importer
-	// GoVersion is the language version of the package's module ("go1.26"), or "".
-	GoVersion string
+	// Check type-checks the package together with one more file and returns the
+	// errors in that file.
+	Check func(filename string, src []byte) (*types.Package, []error)
 }
 
 // Wrapper is one generated type.
@@ -88,4 +83,25 @@ type Policy struct {
 	// Cost is the constant cost of a call; CostExpr, if not nil, computes it.
 	Cost     int64
 	CostExpr *keyexpr.Expr
+
+	directive *directive.Directive
+}
+
+// TypeParams yields the type parameters of the source type.
+func (w *Wrapper) TypeParams() iter.Seq[*types.TypeParam] {
+	switch t := w.Source.Type().(type) {
+	case *types.Named:
+		return t.TypeParams().TypeParams()
+	case *types.Alias:
+		return t.TypeParams().TypeParams()
+	}
+	return func(func(*types.TypeParam) bool) {}
+}
+
+// Generic reports whether the source type has type parameters.
+func (w *Wrapper) Generic() bool {
+	for range w.TypeParams() {
+		return true
+	}
+	return false
 }

@@ -1,0 +1,221 @@
+// Ratelimitgen generates typed wrappers that enforce the limits written in
+// comments on Go methods.
+//
+// Usage:
+//
+//	ratelimitgen [flags] [packages]
+//	ratelimitgen check [flags] [packages]
+//	ratelimitgen help [directives [name]]
+//	ratelimitgen version
+//
+// Without a verb it writes the file ratelimit_gen.go into every package that has
+// ratelimit directives, and removes those that have no directives any more.
+// Packages are named as for the go command; the default is the package in the
+// current directory. It fits a directive of its own:
+//
+//	//go:generate go tool ratelimitgen ./...
+//
+// Check writes nothing. It lists the files that are missing, stale or orphaned.
+//
+// The flags are:
+//
+//	-C dir
+//		change to dir before doing anything
+//	-tags list
+//		build tags, as for go build
+//
+// The exit status is 0 if everything is done (check: nothing to do), 1 if there
+// are problems in the directives or the code they stand in (check: or files that
+// differ), and 2 if ratelimitgen could not do its work. With status 1 or 2 nothing
+// was written, unless a message says that writing itself failed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/ratelimitgen/ratelimitgen/generator"
+	"github.com/ratelimitgen/ratelimitgen/parser"
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
+)
+
+// Exit codes.
+const (
+	exitDone    = 0 // nothing left to do
+	exitProblem = 1 // problems in the user's code, or stale output
+	exitTrouble = 2 // trouble of ours: flags, files, the go command
+)
+
+const usage = `usage: ratelimitgen [flags] [packages]
+       ratelimitgen check [flags] [packages]
+       ratelimitgen help [directives [name]]
+       ratelimitgen version
+
+Generates typed wrappers that enforce the limits written in //ratelimit:
+comments on Go methods. Packages are named as for the go command; the default
+is the package in the current directory. check writes nothing and lists the
+files that are missing, stale or orphaned.
+
+flags:
+  -C dir      change to dir before doing anything
+  -tags list  build tags, as for go build
+
+exit status: 0 done, 1 problems in the directives or (check) files that differ,
+2 ratelimitgen could not do its work
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the whole command but for the exit.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	c := command{ctx: ctx, stdout: stdout, stderr: stderr}
+	verb := ""
+	if len(args) > 0 {
+		verb = args[0]
+	}
+	switch verb {
+	case "help", "-h", "-help", "--help":
+		return c.help(args[1:])
+	case "version":
+		fmt.Fprintf(stdout, "ratelimitgen %s\n", version())
+		return exitDone
+	case "check":
+		return c.generate(args[1:], true)
+	default:
+		return c.generate(args, false)
+	}
+}
+
+type command struct {
+	ctx            context.Context
+	stdout, stderr io.Writer
+}
+
+func (c *command) trouble(err error) int {
+	fmt.Fprintf(c.stderr, "ratelimitgen: %v\n", err)
+	return exitTrouble
+}
+
+// help prints the usage, or what the language offers.
+func (c *command) help(args []string) int {
+	switch {
+	case len(args) == 0:
+		fmt.Fprint(c.stdout, usage)
+	case args[0] == "directives" && len(args) <= 2:
+		name := ""
+		if len(args) == 2 {
+			name = args[1]
+		}
+		if err := directive.WriteHelp(c.stdout, name); err != nil {
+			return c.trouble(err)
+		}
+	default:
+		return c.trouble(fmt.Errorf("no help on %q; there is \"help\" and \"help directives [name]\"", args[0]))
+	}
+	return exitDone
+}
+
+// generate brings the tree up to date, or with check says how it is not.
+func (c *command) generate(args []string, check bool) int {
+	var cfg parser.Config
+	flags := flag.NewFlagSet("ratelimitgen", flag.ContinueOnError)
+	flags.SetOutput(c.stderr)
+	flags.Usage = func() { fmt.Fprint(c.stderr, usage) }
+	flags.StringVar(&cfg.Dir, "C", ".", "")
+	flags.StringVar(&cfg.Tags, "tags", "", "")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return exitDone
+		}
+		return exitTrouble
+	}
+	cfg.Patterns = flags.Args()
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return c.trouble(err)
+	}
+	cfg.Dir = dir
+	cfg.Needs = generator.Imports()
+
+	res, err := parser.Parse(c.ctx, cfg)
+	if err != nil {
+		return c.trouble(err)
+	}
+	diags := res.Diags
+	var files []generator.File
+	if !diags.HasErrors() {
+		generated, more := generator.Generate(res)
+		files = generated
+		diags.Add(more...)
+		diags.Sort()
+	}
+	for _, d := range diags {
+		fmt.Fprintln(c.stderr, d)
+	}
+	if diags.HasErrors() {
+		return exitProblem
+	}
+	changes, err := generator.Plan(files, res.Outputs)
+	if err != nil {
+		fmt.Fprintf(c.stderr, "ratelimitgen: %v\n", err)
+		var foreign *generator.ForeignFileError
+		if errors.As(err, &foreign) {
+			return exitProblem
+		}
+		return exitTrouble
+	}
+	if check {
+		return c.report(dir, changes)
+	}
+	for _, ch := range changes {
+		if err := generator.Apply([]generator.Change{ch}); err != nil {
+			return c.trouble(err)
+		}
+		verb := "wrote"
+		if ch.Kind == generator.Orphaned {
+			verb = "removed"
+		}
+		fmt.Fprintf(c.stdout, "%s %s\n", verb, relative(dir, ch.Path))
+	}
+	return exitDone
+}
+
+// report lists what check found.
+func (c *command) report(dir string, changes []generator.Change) int {
+	for _, ch := range changes {
+		fmt.Fprintf(c.stdout, "%s: %s\n", relative(dir, ch.Path), ch.Kind)
+	}
+	if len(changes) > 0 {
+		fmt.Fprintln(c.stderr, "ratelimitgen: generated files differ from the directives; run ratelimitgen with the same packages")
+		return exitProblem
+	}
+	return exitDone
+}
+
+// relative shortens a path for people if it lies under dir.
+func relative(dir, path string) string {
+	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// version is the module version of the running binary.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

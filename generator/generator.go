@@ -1,0 +1,103 @@
+// Package generator turns the model of limited methods into Go files.
+//
+// Generation is a pure function of the model: the same model gives the same
+// bytes, on every machine. Names are allotted first, then everything is rendered,
+// then the result is parsed and type-checked together with the package it belongs
+// to. Nothing that does not type-check leaves this package, and nothing is written
+// to disk before every package is done (see Plan).
+package generator
+
+import (
+	"errors"
+	"fmt"
+	"go/format"
+	"go/types"
+	"path/filepath"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+	"github.com/ratelimitgen/ratelimitgen/parser"
+	"github.com/ratelimitgen/ratelimitgen/parser/scan"
+)
+
+// Header is the first line of every file of ours, and of no other file.
+const Header = scan.Header
+
+// Imports lists the packages that generated code may import without need of the
+// annotated package.
+func Imports() []string {
+	return []string{runtimePath, "context", "strconv", "strings", "time", "unicode/utf8"}
+}
+
+// OutputName is the base name of the file that a package gets.
+const OutputName = "ratelimit_gen.go"
+
+// File is a generated file.
+type File struct {
+	Path    string // absolute
+	Content []byte
+}
+
+// Generate renders the files of all packages of the model, sorted by path. A
+// diagnostic means that nothing may be written.
+func Generate(res *parser.Result) ([]File, diag.List) {
+	var (
+		files []File
+		diags diag.List
+	)
+	for _, p := range res.Packages {
+		path := filepath.Join(p.Dir, OutputName)
+		content, err := renderPackage(p)
+		if err == nil {
+			err = verify(p, path, content)
+		}
+		if err != nil {
+			diags.Add(diag.Diagnostic{
+				Pos:     p.Wrappers[0].Pos,
+				Code:    "output-invalid",
+				Message: fmt.Sprintf("the code generated for package %s does not compile, so nothing was written: %v", p.Path, err),
+			})
+			continue
+		}
+		files = append(files, File{Path: path, Content: content})
+	}
+	return files, diags
+}
+
+// renderPackage returns the output for p.
+func renderPackage(p *parser.Package) ([]byte, error) {
+	f := newFile(p)
+	src, err := f.render()
+	if err != nil {
+		return nil, err
+	}
+	out, err := format.Source(src)
+	if err != nil {
+		return nil, fmt.Errorf("%w in\n%s", err, src)
+	}
+	return out, nil
+}
+
+// verify type-checks the output together with its package and makes sure that it
+// declares the planned wrappers with the planned methods.
+func verify(p *parser.Package, path string, content []byte) error {
+	pkg, errs := p.Check(path, content)
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	for _, w := range p.Wrappers {
+		obj, ok := pkg.Scope().Lookup(w.Name).(*types.TypeName)
+		if !ok {
+			return fmt.Errorf("type %s is missing", w.Name)
+		}
+		got := types.NewMethodSet(types.NewPointer(obj.Type()))
+		if got.Len() != len(w.Methods) {
+			return fmt.Errorf("type %s has %d methods instead of %d", w.Name, got.Len(), len(w.Methods))
+		}
+		for _, m := range w.Methods {
+			if got.Lookup(pkg, m.Name) == nil {
+				return fmt.Errorf("method %s.%s is missing", w.Name, m.Name)
+			}
+		}
+	}
+	return nil
+}

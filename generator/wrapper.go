@@ -1,0 +1,167 @@
+package generator
+
+import (
+	"fmt"
+	"go/types"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/ratelimitgen/ratelimitgen/parser"
+)
+
+// wrapper is a generated type with the names that it uses.
+type wrapper struct {
+	*parser.Wrapper
+	file    *file
+	recv    string // receiver
+	next    string // parameter of the constructor
+	limiter string // parameter of the constructor
+	methods []*method
+}
+
+func (f *file) newWrapper(pw *parser.Wrapper) *wrapper {
+	w := &wrapper{Wrapper: pw, file: f}
+	ctor := f.scope.child()
+	w.next = ctor.allot("next", "next")
+	w.limiter = ctor.allot("limiter", "limiter")
+	w.recv = w.receiver()
+
+	fields := &scope{used: map[string]bool{"_": true, "next": true}}
+	for _, m := range pw.Methods {
+		fields.reserve(m.Name)
+	}
+	for _, m := range pw.Methods {
+		w.methods = append(w.methods, w.newMethod(m, fields))
+	}
+	return w
+}
+
+// receiver picks one receiver name for all methods: the first letter of the
+// source type unless a parameter has that name somewhere.
+func (w *wrapper) receiver() string {
+	avoid := w.file.scope.child()
+	for _, m := range w.Methods {
+		for _, tuple := range []*types.Tuple{m.Sig.Params(), m.Sig.Results()} {
+			for v := range tuple.Variables() {
+				avoid.reserve(v.Name())
+			}
+		}
+	}
+	first, _ := utf8.DecodeRuneInString(w.Source.Name())
+	for _, name := range []string{strings.ToLower(string(first)), "w"} {
+		if !avoid.taken(name) {
+			return name
+		}
+	}
+	return avoid.allot("wrapper", "wrapper")
+}
+
+// typeParams renders the type parameter list of a declaration, "[K comparable]".
+func (w *wrapper) typeParams() *jen.Statement {
+	var ps []jen.Code
+	for tp := range w.TypeParams() {
+		ps = append(ps, jen.Id(tp.Obj().Name()).Add(w.file.imports.typ(tp.Constraint())))
+	}
+	if len(ps) == 0 {
+		return jen.Null()
+	}
+	return jen.Types(ps...)
+}
+
+// typeArgs renders the type arguments of a use, "[K]".
+func (w *wrapper) typeArgs() *jen.Statement {
+	var ps []jen.Code
+	for tp := range w.TypeParams() {
+		ps = append(ps, jen.Id(tp.Obj().Name()))
+	}
+	if len(ps) == 0 {
+		return jen.Null()
+	}
+	return jen.Types(ps...)
+}
+
+// nextType is the type of the wrapped value.
+func (w *wrapper) nextType() *jen.Statement {
+	t := jen.Id(w.Source.Name()).Add(w.typeArgs())
+	if w.Pointer {
+		return jen.Op("*").Add(t)
+	}
+	return t
+}
+
+// decls renders everything that belongs to the wrapper.
+func (w *wrapper) decls() []jen.Code {
+	f := w.file
+	fields := []jen.Code{jen.Id("next").Add(w.nextType())}
+	values := []jen.Code{field("next", jen.Id(w.next))}
+	for _, m := range w.methods {
+		if m.limited() {
+			fields = append(fields, jen.Id(m.gate).Op("*").Id(f.runtime("Gate")))
+			values = append(values, field(m.gate, jen.Id(w.limiter).Dot("MustGate").Call(jen.Op("&").Id(m.spec))))
+		}
+	}
+	ds := []jen.Code{
+		comment(wrap(fmt.Sprintf("%s asks a limiter before it calls the %s it wraps.", w.Name, w.Source.Name()))...),
+		jen.Type().Id(w.Name).Add(w.typeParams()).Struct(fields...),
+	}
+	ds = append(ds, w.constructor(values)...)
+	ds = append(ds, w.assertions()...)
+	for _, m := range w.methods {
+		ds = append(ds, m.decls()...)
+	}
+	return ds
+}
+
+func (w *wrapper) constructor(values []jen.Code) []jen.Code {
+	f := w.file
+	var body []jen.Code
+	doc := fmt.Sprintf("%s returns next limited by limiter. It panics if limiter is nil or has no store for a limit.", w.Constructor)
+	if w.nilable() {
+		doc = fmt.Sprintf("%s returns next limited by limiter. It panics if either is nil or limiter has no store for a limit.", w.Constructor)
+		body = append(body, jen.If(jen.Id(w.next).Op("==").Nil()).Block(
+			jen.Panic(jen.Lit(w.Constructor+": next is nil")),
+		))
+	}
+	body = append(body, jen.Return(jen.Op("&").Id(w.Name).Add(w.typeArgs()).Values(append(values, jen.Line())...)))
+	return []jen.Code{
+		comment(wrap(doc)...),
+		jen.Func().Id(w.Constructor).Add(w.typeParams()).Params(
+			jen.Id(w.next).Add(w.nextType()),
+			jen.Id(w.limiter).Op("*").Id(f.runtime("Limiter")),
+		).Op("*").Id(w.Name).Add(w.typeArgs()).Block(body...),
+	}
+}
+
+// nilable reports whether next can be compared with nil.
+func (w *wrapper) nilable() bool {
+	if w.Pointer {
+		return true
+	}
+	switch w.Source.Type().Underlying().(type) {
+	case *types.Interface, *types.Signature, *types.Map, *types.Chan, *types.Slice, *types.Pointer:
+		return true
+	}
+	return false
+}
+
+// assertions renders what makes the compiler check the interfaces that the wrapper
+// stands for.
+func (w *wrapper) assertions() []jen.Code {
+	var ds []jen.Code
+	assert := func(iface *jen.Statement) {
+		a := jen.Var().Id("_").Add(iface).Op("=").Parens(jen.Op("*").Id(w.Name).Add(w.typeArgs())).Parens(jen.Nil())
+		if w.Generic() {
+			a = jen.Func().Id("_").Add(w.typeParams()).Params().Block(a)
+		}
+		ds = append(ds, a)
+	}
+	if types.IsInterface(w.Source.Type()) {
+		assert(w.nextType())
+	}
+	for _, t := range w.Implements {
+		assert(w.file.imports.typ(t))
+	}
+	return ds
+}

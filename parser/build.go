@@ -1,0 +1,294 @@
+package parser
+
+import (
+	"bytes"
+	"errors"
+	"go/ast"
+	"go/build"
+	"go/build/constraint"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
+	"github.com/ratelimitgen/ratelimitgen/parser/load"
+	"github.com/ratelimitgen/ratelimitgen/parser/scan"
+)
+
+// builder makes the model of one package.
+type builder struct {
+	res    *Result
+	fset   *token.FileSet
+	pkg    *load.Package
+	dir    *scan.Dir
+	drafts map[string]*draft // by name of the source type
+}
+
+// draft is what the directives say about one type.
+type draft struct {
+	name    string
+	file    *ast.File // that holds the directives on the type
+	limits  []*directive.Directive
+	wrapper *directive.Directive
+	methods map[string]*methodDraft
+}
+
+// methodDraft is what the directives say about one method.
+type methodDraft struct {
+	limits []*directive.Directive
+	off    *directive.Directive
+	file   string // that holds the directives
+	decl   ast.Node
+}
+
+// first is the directive that problems of the whole type are reported at.
+func (d *draft) first() *directive.Directive {
+	if d.wrapper != nil {
+		return d.wrapper
+	}
+	if len(d.limits) > 0 {
+		return d.limits[0]
+	}
+	for _, name := range sortedKeys(d.methods) {
+		if m := d.methods[name]; len(m.limits) > 0 {
+			return m.limits[0]
+		} else if m.off != nil {
+			return m.off
+		}
+	}
+	return nil
+}
+
+// build returns the model of the package, or nil if there is nothing to generate
+// or the package is not there at all.
+func (b *builder) build() (*Package, error) {
+	b.collect()
+	if b.pkg == nil || len(b.drafts) == 0 {
+		return nil, nil
+	}
+	declared, err := b.declared()
+	if err != nil {
+		return nil, err
+	}
+	p := &Package{
+		Path:     b.pkg.Path,
+		Name:     b.pkg.Name,
+		Dir:      b.pkg.Dir,
+		Types:    b.pkg.Types,
+		Declared: declared,
+		Check:    b.pkg.Check,
+	}
+	for _, name := range sortedKeys(b.drafts) {
+		if w := b.wrapper(b.drafts[name]); w != nil {
+			p.Wrappers = append(p.Wrappers, w)
+		}
+	}
+	b.checkNames(p)
+	slices.SortFunc(p.Wrappers, func(a, b *Wrapper) int { return strings.Compare(a.Name, b.Name) })
+	if len(p.Wrappers) == 0 {
+		return nil, nil
+	}
+	return p, nil
+}
+
+// constrained reports whether the name or a build line of a file keeps it out of
+// some builds.
+func constrained(dir, name string, src []byte) bool {
+	ctx := build.Default
+	ctx.GOOS, ctx.GOARCH = "none", "none"
+	ctx.OpenFile = func(string) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("package p\n")), nil
+	}
+	if match, err := ctx.MatchFile(dir, name); err == nil && !match {
+		return true
+	}
+	head, _, _ := bytes.Cut(src, []byte("\npackage "))
+	for line := range bytes.Lines(head) {
+		if constraint.IsGoBuild(string(bytes.TrimSpace(line))) {
+			return true
+		}
+	}
+	return false
+}
+
+// collect reads the directives of all files of the directory. Files that are not
+// part of the package are read as well: what is written wrongly in them should
+// come out here and not on another platform.
+func (b *builder) collect() {
+	for _, f := range b.dir.Files {
+		name := filepath.Join(b.dir.Path, f.Name)
+		file := b.syntax(name)
+		inPackage := file != nil
+		fset := b.fset
+		if file == nil {
+			fset = token.NewFileSet()
+			file, _ = parser.ParseFile(fset, name, f.Src, parser.ParseComments|parser.SkipObjectResolution)
+			if file == nil {
+				continue
+			}
+		}
+		targets, diags := directive.Collect(fset, file, f.Src)
+		b.res.Diags.Add(diags...)
+		for _, t := range targets {
+			first := t.Directives[0]
+			switch {
+			case strings.HasSuffix(f.Name, "_test.go"):
+				b.res.Diags.Add(errTestFile(first))
+			case !inPackage:
+				b.res.Diags.Add(errExcludedFile(f.Name, first.Pos))
+			case constrained(b.dir.Path, f.Name, f.Src):
+				b.res.Diags.Add(errConstrainedFile(first))
+			default:
+				b.add(t, f.Name, file)
+			}
+		}
+	}
+}
+
+// syntax returns the loaded syntax of a file, or nil.
+func (b *builder) syntax(name string) *ast.File {
+	if b.pkg == nil {
+		return nil
+	}
+	for _, f := range b.pkg.Files {
+		if b.fset.PositionFor(f.FileStart, false).Filename == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// add notes what a target's directives say.
+func (b *builder) add(t *directive.Target, fileName string, file *ast.File) {
+	name := t.Type
+	if name == "" {
+		name = t.Name
+	}
+	d := b.drafts[name]
+	if d == nil {
+		d = &draft{name: name, methods: map[string]*methodDraft{}}
+		b.drafts[name] = d
+	}
+	var m *methodDraft
+	if t.Kind == directive.TypeDecl {
+		d.file = file
+	} else {
+		m = &methodDraft{file: fileName, decl: t.Node}
+		d.methods[t.Name] = m
+	}
+	for _, dir := range t.Directives {
+		switch {
+		case dir.Verb == directive.VerbWrapper:
+			d.wrapper = dir
+		case dir.Verb == directive.VerbOff:
+			m.off = dir
+		case m != nil:
+			m.limits = append(m.limits, dir)
+		default:
+			d.limits = append(d.limits, dir)
+		}
+	}
+}
+
+// declared lists every identifier that the directory declares at package scope.
+func (b *builder) declared() (map[string]bool, error) {
+	names := map[string]bool{}
+	for _, name := range b.pkg.Types.Scope().Names() {
+		names[name] = true
+	}
+	loaded := map[string]bool{}
+	for name := range b.pkg.Sources {
+		loaded[filepath.Base(name)] = true
+	}
+	entries, err := os.ReadDir(b.pkg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if loaded[e.Name()] || filepath.Ext(e.Name()) != ".go" {
+			continue
+		}
+		src, err := os.ReadFile(filepath.Join(b.pkg.Dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		file, _ := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
+		if file == nil || Ours(src) || file.Name.Name != b.pkg.Name {
+			continue
+		}
+		for _, d := range file.Decls {
+			for _, id := range declaredBy(d) {
+				names[id.Name] = true
+			}
+		}
+	}
+	for _, imp := range b.pkg.DotImports() {
+		for _, name := range imp.Scope().Names() {
+			names[name] = true
+		}
+	}
+	return names, nil
+}
+
+// declaredBy lists the identifiers that d declares at package scope.
+func declaredBy(d ast.Decl) []*ast.Ident {
+	var ids []*ast.Ident
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			ids = append(ids, d.Name)
+		}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				ids = append(ids, s.Name)
+			case *ast.ValueSpec:
+				ids = append(ids, s.Names...)
+			}
+		}
+	}
+	return ids
+}
+
+// checkNames reports wrappers whose names are taken by the package or each other.
+func (b *builder) checkNames(p *Package) {
+	made := map[string]string{}
+	for _, w := range p.Wrappers {
+		first := b.drafts[w.Source.Name()].first()
+		for _, n := range []struct{ name, option, example string }{
+			{w.Name, "name", "Limited" + w.Source.Name()},
+			{w.Constructor, "constructor", "NewLimited" + w.Source.Name()},
+		} {
+			switch other, ok := made[n.name]; {
+			case p.Declared[n.name]:
+				b.res.Diags.Add(errNameTaken(first, n.name, n.option, n.example))
+			case ok:
+				b.res.Diags.Add(errSameWrapper(first, n.name, other))
+			}
+			made[n.name] = w.Source.Name()
+		}
+	}
+}
+
+// brokenBecause returns what the type checker said about the lines of node.
+func (b *builder) brokenBecause(node ast.Node) string {
+	from := b.fset.PositionFor(node.Pos(), false)
+	to := b.fset.PositionFor(node.End(), false)
+	for _, err := range b.pkg.Errors {
+		var te types.Error
+		if !errors.As(err, &te) {
+			continue
+		}
+		at := te.Fset.PositionFor(te.Pos, false)
+		if at.Filename == from.Filename && at.Line >= from.Line && at.Line <= to.Line {
+			return te.Msg
+		}
+	}
+	return ""
+}

@@ -1,0 +1,99 @@
+package parser
+
+import (
+	"fmt"
+	"go/types"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
+)
+
+// Every problem that this package finds itself is made here.
+
+// at is a diagnostic about the directive d as a whole.
+func at(d *directive.Directive, code, format string, args ...any) diag.Diagnostic {
+	return diag.Diagnostic{Pos: d.Pos, EndCol: d.Pos.Col + len(directive.Prefix) + len(d.Text), Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+func errNoErrorResult(d *directive.Directive, method string) diag.Diagnostic {
+	return at(d, "no-error-result", "%s cannot tell its caller of a refusal: its last result must be of type error", method)
+}
+
+func errPromotedNoError(d *directive.Directive, typ, method string) diag.Diagnostic {
+	return at(d, "no-error-result", "the limit on %s covers its method %s, which cannot tell its caller of a refusal: its last result must be of type error; declare %s on %s with //ratelimit:off to leave it out", typ, method, method, typ)
+}
+
+func errNoRequest(d *directive.Directive, pos diag.Pos, method string) diag.Diagnostic {
+	return diag.Diagnostic{Pos: pos, Code: "no-request", Message: fmt.Sprintf("the key asks who is calling, but %s has no parameter that tells: it needs a context.Context or an *http.Request", method)}
+}
+
+func errOffWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
+	return at(d, "off-without-limit", "off has no effect: there is no limit on type %s that the method could opt out of", typ)
+}
+
+func errOffAndLimit(d *directive.Directive) diag.Diagnostic {
+	return at(d, "off-and-limit", "the method has both off and a limit; remove one of them")
+}
+
+func errWrapperWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
+	return at(d, "wrapper-without-limit", "wrapper has no effect: no method of %s has a limit", typ)
+}
+
+func errLimitWithoutMethod(d *directive.Directive, typ string) diag.Diagnostic {
+	return at(d, "limit-without-method", "the limit on type %s has no effect: no exported method is left that it could apply to", typ)
+}
+
+func errExcludedFile(f string, pos diag.Pos) diag.Diagnostic {
+	return diag.Diagnostic{Pos: pos, Severity: diag.Warning, Code: "excluded-file", Message: fmt.Sprintf("%s holds ratelimit directives, but the build constraints exclude it here", f)}
+}
+
+func errTestFile(d *directive.Directive) diag.Diagnostic {
+	return at(d, "test-file", "directives in test files have no effect; move the declaration to a file that is not a test")
+}
+
+func errConstrainedFile(d *directive.Directive) diag.Diagnostic {
+	return at(d, "constrained-file", "this file is built on some platforms only, and the wrapper would be built on all; move the declaration to a file without build constraints")
+}
+
+func errNotNamed(d *directive.Directive, typ, why string) diag.Diagnostic {
+	return at(d, "cannot-wrap", "%s cannot be wrapped: %s", typ, why)
+}
+
+func errSealed(d *directive.Directive, typ string, m *types.Func) diag.Diagnostic {
+	return at(d, "sealed-interface", "%s cannot be wrapped: its method %s is not exported by package %s, so no type of this package can have it", typ, m.Name(), m.Pkg().Path())
+}
+
+func errPromotedLimit(d *directive.Directive, typ, method, from string) diag.Diagnostic {
+	return at(d, "promoted-limit", "%s promotes %s from %s, where it has a limit that would not apply to callers of the wrapped %s; declare %s on %s with a limit or with //ratelimit:off", typ, method, from, typ, method, typ)
+}
+
+func errNameTaken(d *directive.Directive, name, option, example string) diag.Diagnostic {
+	return at(d, "name-taken", "the name %s is taken in this package; choose another with //ratelimit:wrapper %s=%s on the type", name, option, example)
+}
+
+func errSameWrapper(d *directive.Directive, name, other string) diag.Diagnostic {
+	return at(d, "name-taken", "the name %s is also that of what is generated for %s; choose another with //ratelimit:wrapper name=… constructor=… on the type", name, other)
+}
+
+func errSameID(d *directive.Directive, id, method string) diag.Diagnostic {
+	return at(d, "duplicate-identity", "the limit %q has the same name as one of %s, so the two would share counters; give each a name of its own", id, method)
+}
+
+func errBadSignature(d *directive.Directive, method, cause string) diag.Diagnostic {
+	if cause != "" {
+		cause = ": " + cause
+	}
+	return at(d, "broken-signature", "the signature of %s does not type-check%s", method, cause)
+}
+
+func errUnresolvedInterface(pos diag.Pos, name, why string) diag.Diagnostic {
+	return diag.Diagnostic{Pos: pos, Code: "unknown-interface", Message: fmt.Sprintf("implements=%s: %s", name, why)}
+}
+
+func errLoad(pos diag.Pos, msg string) diag.Diagnostic {
+	return diag.Diagnostic{Pos: pos, Code: "load", Message: msg}
+}
+
+func errNoRuntime(module string) diag.Diagnostic {
+	return diag.Diagnostic{Code: "no-runtime", Message: fmt.Sprintf("the generated code needs package %s, which the module does not have; run: go get github.com/ratelimitgen/ratelimitgen", module)}
+}

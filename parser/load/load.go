@@ -1,0 +1,418 @@
+// Package load type-checks packages as far as their signatures go, and no
+// further. It asks the go command for the graph of imports without building
+// anything, takes packages outside of the main modules from their export data,
+// and checks the others from source with their function bodies dropped. Of the
+// graph only what the signatures mention is read, so the cost depends on the
+// packages asked for and not on the tree that they live in.
+//
+// Packages that do not compile are loaded all the same: what is wrong in them is
+// for the caller to judge, by the types it needs.
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// Config says how to load.
+type Config struct {
+	// Dir is the directory in which patterns are resolved.
+	Dir string
+	// Tags are build tags, as for go build -tags.
+	Tags string
+	// Also are import paths that must be resolvable although nothing may import
+	// them yet: what a later Package.Check needs.
+	Also []string
+	// Output reports whether a file is left out: what a former run wrote must not
+	// influence this one.
+	Output func(src []byte) bool
+}
+
+// Package is a loaded package.
+type Package struct {
+	Path      string
+	Name      string
+	Dir       string
+	GoVersion string // of its module, like "go1.26", or ""
+	// Types is never nil, but may be incomplete.
+	Types *types.Package
+	// Files are the files that the build constraints select, without files of ours,
+	// parsed with comments and in full. Sources holds their text by name.
+	Files   []*ast.File
+	Sources map[string][]byte
+	// Errors are what the type checker and the parser found.
+	Errors []error
+
+	signatures []*ast.File
+	ld         *loader
+}
+
+// Error is trouble with a package as a whole: it does not exist, or the go
+// command cannot make sense of it.
+type Error struct {
+	Pos string // as the go command gives it: file:line:col, or ""
+	Msg string
+}
+
+func (e *Error) Error() string {
+	if e.Pos == "" || e.Pos == "-" {
+		return e.Msg
+	}
+	return e.Pos + ": " + e.Msg
+}
+
+// Result is what Load found.
+type Result struct {
+	Fset     *token.FileSet
+	Packages []*Package // sorted by directory
+	Errors   []*Error
+
+	ld *loader
+}
+
+// Unavailable returns why an import path cannot be imported, or nil.
+func (r *Result) Unavailable(path string) error { return r.ld.failed[path] }
+
+type loader struct {
+	ctx    context.Context
+	cfg    Config
+	fset   *token.FileSet
+	graph  map[string]*packages.Package // by import path
+	source map[string]*Package          // checked or to be checked from source
+	// imported holds the types of every package that was asked for.
+	imported map[string]*types.Package
+	exported map[string]string // export data files by import path
+	failed   map[string]error
+	checking map[string]bool // being checked from source, to find cycles
+}
+
+// Load loads the packages that patterns name. It returns an error if the go
+// command cannot be run at all.
+func Load(ctx context.Context, cfg Config, patterns ...string) (*Result, error) {
+	ld := &loader{
+		ctx:      ctx,
+		cfg:      cfg,
+		fset:     token.NewFileSet(),
+		graph:    map[string]*packages.Package{},
+		source:   map[string]*Package{},
+		imported: map[string]*types.Package{"unsafe": types.Unsafe},
+		exported: map[string]string{},
+		failed:   map[string]error{},
+		checking: map[string]bool{},
+	}
+	listed, err := ld.list(packages.NeedName|packages.NeedFiles|packages.NeedImports|packages.NeedDeps|packages.NeedModule,
+		slices.Concat(patterns, cfg.Also))
+	if err != nil {
+		return nil, err
+	}
+	res := &Result{Fset: ld.fset, ld: ld}
+	packages.Visit(listed, nil, func(p *packages.Package) { ld.graph[p.PkgPath] = p })
+	for _, root := range listed {
+		if slices.Contains(cfg.Also, root.PkgPath) {
+			if len(root.Errors) > 0 {
+				ld.failed[root.PkgPath] = &Error{Msg: root.Errors[0].Msg}
+			}
+			continue
+		}
+		// A package without files is nothing but its errors; others are judged by
+		// their types.
+		if len(root.GoFiles) == 0 {
+			for _, e := range root.Errors {
+				res.Errors = append(res.Errors, &Error{Pos: e.Pos, Msg: e.Msg})
+			}
+			continue
+		}
+		p, err := ld.parse(root, true)
+		if err != nil {
+			return nil, err
+		}
+		res.Packages = append(res.Packages, p)
+	}
+	if err := ld.resolve(res.Packages); err != nil {
+		return nil, err
+	}
+	for _, p := range res.Packages {
+		ld.check(p)
+	}
+	slices.SortFunc(res.Packages, func(a, b *Package) int { return strings.Compare(a.Dir, b.Dir) })
+	return res, nil
+}
+
+// Dirs returns the directories of those packages among patterns that belong to the
+// main modules, sorted.
+func Dirs(ctx context.Context, cfg Config, patterns ...string) ([]string, error) {
+	ld := &loader{ctx: ctx, cfg: cfg, fset: token.NewFileSet()}
+	pkgs, err := ld.list(packages.NeedName|packages.NeedFiles|packages.NeedModule, patterns)
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, p := range pkgs {
+		if len(p.Errors) > 0 {
+			return nil, &Error{Pos: p.Errors[0].Pos, Msg: p.Errors[0].Msg}
+		}
+		if fromSource(p) && p.Dir != "" {
+			dirs = append(dirs, p.Dir)
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs), nil
+}
+
+// list runs the go command. Its own failure is an error; that of a package is in
+// the package.
+func (ld *loader) list(mode packages.LoadMode, patterns []string) ([]*packages.Package, error) {
+	var flags []string
+	if ld.cfg.Tags != "" {
+		flags = append(flags, "-tags="+ld.cfg.Tags)
+	}
+	pkgs, err := packages.Load(&packages.Config{
+		Context:    ld.ctx,
+		Mode:       mode,
+		Dir:        ld.cfg.Dir,
+		BuildFlags: flags,
+		Fset:       ld.fset,
+	}, patterns...)
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	return pkgs, nil
+}
+
+// fromSource reports whether p is checked from source: packages of the main
+// modules are, since nothing of them need be compiled for that.
+func fromSource(p *packages.Package) bool { return p.Module != nil && p.Module.Main }
+
+// resolve parses what the signatures of roots need, transitively, and then asks
+// once for the export data of everything outside of the main modules.
+func (ld *loader) resolve(roots []*Package) error {
+	var outside []string
+	seen := map[string]bool{"unsafe": true, "C": true}
+	queue := slices.Clone(roots)
+	visit := func(from *Package) error {
+		for _, path := range ld.importsOf(from) {
+			if seen[path] {
+				continue
+			}
+			seen[path] = true
+			node := ld.graph[path]
+			switch {
+			case ld.failed[path] != nil:
+			case node == nil:
+				ld.failed[path] = fmt.Errorf("package %s is not among the dependencies of the module", path)
+			case ld.source[path] != nil:
+			case fromSource(node):
+				p, err := ld.parse(node, false)
+				if err != nil {
+					return err
+				}
+				queue = append(queue, p)
+			default:
+				outside = append(outside, path)
+			}
+		}
+		return nil
+	}
+	for {
+		for len(queue) > 0 {
+			p := queue[0]
+			queue = queue[1:]
+			if err := visit(p); err != nil {
+				return err
+			}
+		}
+		if len(outside) == 0 {
+			return nil
+		}
+		slices.Sort(outside)
+		pkgs, err := ld.list(packages.NeedName|packages.NeedExportFile, outside)
+		if err != nil {
+			return err
+		}
+		for _, p := range pkgs {
+			if p.ExportFile != "" {
+				ld.exported[p.PkgPath] = p.ExportFile
+			}
+		}
+		// What does not compile has no export data, but its signatures may be fine.
+		for _, path := range outside {
+			if ld.exported[path] != "" {
+				continue
+			}
+			p, err := ld.parse(ld.graph[path], false)
+			if err != nil {
+				return err
+			}
+			queue = append(queue, p)
+		}
+		outside = nil
+	}
+}
+
+// importsOf returns the import paths that the signatures of p mention, as the
+// graph resolves them (a vendored path differs from the one written).
+func (ld *loader) importsOf(p *Package) []string {
+	node := ld.graph[p.Path]
+	var paths []string
+	for _, f := range p.signatures {
+		for _, spec := range f.Imports {
+			path := importPath(spec)
+			if dep := node.Imports[path]; dep != nil {
+				path = dep.PkgPath
+			}
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// parse reads the files of node. Roots keep their full syntax.
+func (ld *loader) parse(node *packages.Package, root bool) (*Package, error) {
+	p := &Package{
+		Path:    node.PkgPath,
+		Name:    node.Name,
+		Sources: map[string][]byte{},
+		ld:      ld,
+	}
+	ld.source[node.PkgPath] = p
+	if node.Module != nil && node.Module.GoVersion != "" {
+		p.GoVersion = "go" + node.Module.GoVersion
+	}
+	for _, name := range node.GoFiles {
+		if filepath.Ext(name) != ".go" {
+			continue
+		}
+		p.Dir = filepath.Dir(name)
+		src, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		if ld.cfg.Output != nil && ld.cfg.Output(src) {
+			continue
+		}
+		full, sig, err := parseFile(ld.fset, name, src, root, packageNames(node))
+		if err != nil {
+			p.Errors = append(p.Errors, err)
+		}
+		if sig == nil {
+			continue
+		}
+		p.signatures = append(p.signatures, sig)
+		if root {
+			p.Files = append(p.Files, full)
+			p.Sources[name] = src
+		}
+	}
+	if p.Name == "" && len(p.signatures) > 0 {
+		p.Name = p.signatures[0].Name.Name
+	}
+	return p, nil
+}
+
+// packageNames returns a function that tells the name of the package at an import
+// path of node, or "" if it is unknown.
+func packageNames(node *packages.Package) func(path string) string {
+	return func(path string) string {
+		if dep := node.Imports[path]; dep != nil {
+			return dep.Name
+		}
+		return ""
+	}
+}
+
+// DotImports returns the packages whose names the files of p have without a
+// qualifier.
+func (p *Package) DotImports() []*types.Package {
+	var pkgs []*types.Package
+	for _, f := range p.Files {
+		for _, spec := range f.Imports {
+			if spec.Name == nil || spec.Name.Name != "." {
+				continue
+			}
+			if pkg, err := (importer{p.ld, p}).Import(importPath(spec)); err == nil {
+				pkgs = append(pkgs, pkg)
+			}
+		}
+	}
+	return pkgs
+}
+
+// Import returns the package that file, a file of p, calls name.
+func (p *Package) Import(file *ast.File, name string) (*types.Package, error) {
+	nameOf := packageNames(p.ld.graph[p.Path])
+	for _, spec := range file.Imports {
+		path := importPath(spec)
+		if spec.Name != nil && spec.Name.Name != name || spec.Name == nil && nameOf(path) != name {
+			continue
+		}
+		// The signatures may have had no need for it.
+		needs := &Package{Path: p.Path, signatures: []*ast.File{{Imports: []*ast.ImportSpec{spec}}}}
+		if err := p.ld.resolve([]*Package{needs}); err != nil {
+			return nil, err
+		}
+		return importer{p.ld, p}.Import(path)
+	}
+	return nil, fmt.Errorf("this file does not import a package %s", name)
+}
+
+// Check type-checks p again with one more file and returns the errors that lie in
+// that file, or concern it. It is how output is verified before it is written.
+func (p *Package) Check(name string, src []byte) (*types.Package, []error) {
+	_, extra, err := parseFile(p.ld.fset, name, src, false, nil)
+	if err != nil {
+		return nil, []error{err}
+	}
+	extraImports := &Package{Path: p.Path, signatures: []*ast.File{extra}}
+	if err := p.ld.resolve([]*Package{extraImports}); err != nil {
+		return nil, []error{err}
+	}
+	var errs []error
+	conf := p.ld.config(p, func(err error) {
+		var te types.Error
+		if errors.As(err, &te) && te.Fset.PositionFor(te.Pos, false).Filename == name {
+			errs = append(errs, err)
+		}
+	})
+	files := append(slices.Clone(p.signatures), extra)
+	pkg, _ := conf.Check(p.Path, p.ld.fset, files, nil)
+	return pkg, errs
+}
+
+func (ld *loader) config(p *Package, report func(error)) *types.Config {
+	return &types.Config{
+		IgnoreFuncBodies: true,
+		FakeImportC:      true,
+		Importer:         importer{ld, p},
+		Sizes:            types.SizesFor("gc", build.Default.GOARCH),
+		GoVersion:        p.GoVersion,
+		Error:            report,
+	}
+}
+
+// check computes the types of p.
+func (ld *loader) check(p *Package) *types.Package {
+	if p.Types != nil {
+		return p.Types
+	}
+	ld.checking[p.Path] = true
+	conf := ld.config(p, func(err error) { p.Errors = append(p.Errors, err) })
+	pkg, _ := conf.Check(p.Path, ld.fset, p.signatures, nil)
+	if pkg == nil {
+		pkg = types.NewPackage(p.Path, p.Name)
+	}
+	p.Types = pkg
+	ld.imported[p.Path] = pkg
+	return pkg
+}

@@ -1,0 +1,302 @@
+package parser
+
+import (
+	"go/token"
+	"go/types"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
+)
+
+// wrapper makes the model of one generated type, or nil if there is none to make.
+func (b *builder) wrapper(d *draft) *Wrapper {
+	first := d.first()
+	obj, ok := b.pkg.Types.Scope().Lookup(d.name).(*types.TypeName)
+	if !ok {
+		b.res.Diags.Add(errNotNamed(first, d.name, "it is not a type of this package"))
+		return nil
+	}
+	if obj.IsAlias() {
+		b.res.Diags.Add(errNotNamed(first, d.name, "it is an alias; put the directives on the type it stands for"))
+		return nil
+	}
+	named, ok := obj.Type().(*types.Named)
+	if !ok || isInvalid(named.Underlying()) {
+		b.res.Diags.Add(errBadSignature(first, "type "+d.name, ""))
+		return nil
+	}
+	if iface, ok := named.Underlying().(*types.Interface); ok && !iface.IsMethodSet() {
+		b.res.Diags.Add(errNotNamed(first, d.name, "it is a constraint, and no value has its type"))
+		return nil
+	}
+	if _, ok := named.Underlying().(*types.Pointer); ok {
+		b.res.Diags.Add(errNotNamed(first, d.name, "it is a pointer type, which has no methods"))
+		return nil
+	}
+	w := &Wrapper{Source: obj, Pos: first.Pos}
+	w.Name, w.Constructor = names(d.name)
+	if d.wrapper != nil {
+		b.wrapperOptions(w, d)
+	}
+	self := instantiate(named)
+	mset := types.NewMethodSet(self)
+	if !types.IsInterface(self) {
+		all := types.NewMethodSet(types.NewPointer(self))
+		w.Pointer = all.Len() > mset.Len()
+		mset = all
+	}
+	limited := b.methods(w, d, mset, self)
+	switch {
+	case limited > 0:
+		return w
+	case len(d.limits) > 0:
+		if !b.res.Diags.HasErrors() {
+			b.res.Diags.Add(errLimitWithoutMethod(d.limits[0], d.name))
+		}
+	case d.wrapper != nil:
+		b.res.Diags.Add(errWrapperWithoutLimit(d.wrapper, d.name))
+	}
+	return nil
+}
+
+// instantiate returns named with its own type parameters as arguments, so that
+// its methods speak of those whatever their receivers call them.
+func instantiate(named *types.Named) types.Type {
+	if named.TypeParams().Len() == 0 {
+		return named
+	}
+	var args []types.Type
+	for tp := range named.TypeParams().TypeParams() {
+		args = append(args, tp)
+	}
+	inst, err := types.Instantiate(nil, named, args, false)
+	if err != nil {
+		return named
+	}
+	return inst
+}
+
+// methods fills w.Methods and returns how many of them are limited.
+func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self types.Type) int {
+	limited := 0
+	for sel := range mset.Methods() {
+		fn := sel.Obj().(*types.Func)
+		md := d.methods[fn.Name()]
+		if fn.Pkg() != b.pkg.Types && !fn.Exported() {
+			if types.IsInterface(self) {
+				b.res.Diags.Add(errSealed(d.first(), d.name, fn))
+				return 0
+			}
+			continue
+		}
+		// Unexported methods are part of what an interface demands; those of a
+		// concrete type can be called on it directly.
+		if !fn.Exported() && md == nil && !types.IsInterface(self) {
+			continue
+		}
+		declared := len(sel.Index()) == 1 && (types.IsInterface(self) && md != nil || receiverName(fn) == d.name)
+		m := &Method{
+			Name:      fn.Name(),
+			Sig:       sel.Type().(*types.Signature),
+			Qualified: b.pkg.Name + "." + d.name + "." + fn.Name(),
+			Context:   -1,
+		}
+		m.Context = contextParam(m.Sig)
+		w.Methods = append(w.Methods, m)
+		if b.limit(w, d, m, md, fn, declared, self) {
+			limited++
+		}
+	}
+	return limited
+}
+
+// limit gives m its policies and reports whether it has any.
+func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *types.Func, declared bool, self types.Type) bool {
+	first := d.first()
+	if md != nil && len(md.limits) > 0 {
+		first = md.limits[0]
+	}
+	if hasInvalid(m.Sig) {
+		cause := ""
+		if md != nil {
+			cause = b.brokenBecause(md.decl)
+		}
+		b.res.Diags.Add(errBadSignature(first, m.Qualified, cause))
+		return false
+	}
+	if !declared {
+		if from := receiverName(fn); from != "" && fn.Pkg() == b.pkg.Types && from != d.name {
+			if other := b.drafts[from]; other != nil && other.methods[fn.Name()] != nil && len(other.methods[fn.Name()].limits) > 0 {
+				b.res.Diags.Add(errPromotedLimit(first, d.name, fn.Name(), from))
+				return false
+			}
+		}
+	}
+	var limits []*directive.Directive
+	if fn.Exported() {
+		limits = append(limits, d.limits...)
+	}
+	if md != nil {
+		switch {
+		case md.off != nil && len(md.limits) > 0:
+			b.res.Diags.Add(errOffAndLimit(md.off))
+			return false
+		case md.off != nil && len(limits) == 0:
+			b.res.Diags.Add(errOffWithoutLimit(md.off, d.name))
+			return false
+		case md.off != nil:
+			return false
+		}
+		limits = append(limits, md.limits...)
+		m.File = md.file
+	}
+	if len(limits) == 0 {
+		return false
+	}
+	if m.File == "" {
+		m.File = b.baseName(limits[0])
+	}
+	if !returnsError(m.Sig) {
+		if md == nil {
+			b.res.Diags.Add(errPromotedNoError(limits[0], d.name, m.Name))
+		} else {
+			b.res.Diags.Add(errNoErrorResult(limits[0], m.Qualified))
+		}
+		return false
+	}
+	recv := types.NewParam(token.NoPos, b.pkg.Types, recvVarName(fn), self)
+	if w.Pointer {
+		recv = types.NewParam(token.NoPos, b.pkg.Types, recvVarName(fn), types.NewPointer(self))
+	}
+	m.Policies = b.policies(d, m, limits, recv)
+	return len(m.Policies) > 0
+}
+
+// recvVarName is what the source calls the receiver of fn.
+func recvVarName(fn *types.Func) string {
+	if recv := fn.Signature().Recv(); recv != nil && !types.IsInterface(recv.Type()) {
+		return recv.Name()
+	}
+	return ""
+}
+
+// receiverName is the name of the type that declares fn, or "".
+func receiverName(fn *types.Func) string {
+	recv := fn.Signature().Recv()
+	if recv == nil {
+		return ""
+	}
+	t := recv.Type()
+	if p, ok := t.(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	if n, ok := types.Unalias(t).(*types.Named); ok {
+		return n.Obj().Name()
+	}
+	return ""
+}
+
+// names are those of the wrapper and constructor of a type, unless chosen
+// otherwise.
+func names(typ string) (wrapper, constructor string) {
+	r, n := utf8.DecodeRuneInString(typ)
+	upper := string(unicode.ToUpper(r)) + typ[n:]
+	if token.IsExported(typ) {
+		return "RateLimited" + upper, "NewRateLimited" + upper
+	}
+	return "rateLimited" + upper, "newRateLimited" + upper
+}
+
+// wrapperOptions applies the wrapper directive of d.
+func (b *builder) wrapperOptions(w *Wrapper, d *draft) {
+	o, diags := d.wrapper.Wrapper()
+	b.res.Diags.Add(diags...)
+	if o.Name != "" {
+		w.Name = o.Name
+		if token.IsExported(o.Name) {
+			w.Constructor = "New" + o.Name
+		} else {
+			r, n := utf8.DecodeRuneInString(o.Name)
+			w.Constructor = "new" + string(unicode.ToUpper(r)) + o.Name[n:]
+		}
+	}
+	if o.Constructor != "" {
+		w.Constructor = o.Constructor
+	}
+	if o.Implements != nil && len(diags) == 0 {
+		b.implements(w, d, o.Implements)
+	}
+}
+
+// implements resolves the interface that the wrapper is to be asserted to
+// implement, in the scope of the file that holds the directive.
+func (b *builder) implements(w *Wrapper, d *draft, v *directive.Value) {
+	fail := func(why string) { b.res.Diags.Add(errUnresolvedInterface(v.Pos(0), v.Text, why)) }
+	var obj types.Object
+	qualifier, name, qualified := strings.Cut(v.Text, ".")
+	if qualified {
+		pkg, err := b.pkg.Import(d.file, qualifier)
+		if err != nil {
+			fail(err.Error())
+			return
+		}
+		obj = pkg.Scope().Lookup(name)
+		if obj != nil && !obj.Exported() {
+			obj = nil
+		}
+	} else {
+		obj = b.pkg.Types.Scope().Lookup(v.Text)
+		if obj == nil {
+			obj = types.Universe.Lookup(v.Text)
+		}
+	}
+	tn, ok := obj.(*types.TypeName)
+	switch {
+	case !ok:
+		fail("there is no type of this name")
+	case !types.IsInterface(tn.Type()):
+		fail("the type is not an interface")
+	default:
+		if n, ok := tn.Type().(*types.Named); ok && n.TypeParams().Len() > 0 {
+			fail("generic interfaces cannot be asserted; write the assertion in your own code")
+			return
+		}
+		w.Implements = append(w.Implements, tn.Type())
+	}
+}
+
+// returnsError reports whether the last result is the universe's error.
+func returnsError(sig *types.Signature) bool {
+	n := sig.Results().Len()
+	return n > 0 && types.Identical(sig.Results().At(n-1).Type(), types.Universe.Lookup("error").Type())
+}
+
+// contextParam is the index of the parameter that carries the request, or -1. A
+// context is preferred to an *http.Request, which has one too.
+func contextParam(sig *types.Signature) int {
+	request := -1
+	for i := range sig.Params().Len() {
+		t := types.Unalias(sig.Params().At(i).Type())
+		if isNamed(t, "context", "Context") {
+			return i
+		}
+		if p, ok := t.(*types.Pointer); ok && request < 0 && isNamed(types.Unalias(p.Elem()), "net/http", "Request") {
+			request = i
+		}
+	}
+	return request
+}
+
+func isNamed(t types.Type, path, name string) bool {
+	n, ok := t.(*types.Named)
+	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == path && n.Obj().Name() == name
+}
+
+func isInvalid(t types.Type) bool { return types.Identical(t, types.Typ[types.Invalid]) }
+
+// hasInvalid reports whether sig mentions a type that could not be resolved.
+func hasInvalid(sig *types.Signature) bool {
+	return strings.Contains(types.TypeString(sig, nil), "invalid type")
+}
