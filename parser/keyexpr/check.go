@@ -1,26 +1,529 @@
 package keyexpr
 
 import (
+	"cmp"
+	"fmt"
 	"go/constant"
+	"go/token"
+	"go/types"
 	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 )
 
+// checker turns one expression into nodes and collects what is wrong with it. The
+// methods that return a Node return nil for what they have reported.
 type checker struct {
 	src      string
 	scope    *Scope
+	text     text
+	nodes    int  // checked so far
+	broken   bool // expr's parser would only repeat what has been reported
+	refused  bool // there is a let or a closure, whose signs are not explained again
 	problems []Problem
 }
 
-func newChecker(src string, s *Scope) *checker { return &checker{src: src, scope: s} }
+func newChecker(src string, s *Scope) *checker {
+	c := &checker{src: src, scope: s}
+	for _, name := range []string{"append", "bool", "byte", "false", "int64", "len", "nil", "string", "true", "uint64"} {
+		if s.Pkg != nil && s.Pkg.Scope().Lookup(name) != nil {
+			c.bytesProblem(0, len(src), shadowed, name)
+		}
+	}
+	return c
+}
 
-func (c *checker) key() *Key  { return &Key{Global: true} }
-func (c *checker) cost() Node { return &Const{Value: constant.MakeInt64(1), typ: typInt} }
+// problem reports r at a place.
+func (c *checker) problem(at span, r rule, args ...any) *Problem {
+	return c.bytesProblem(c.text.bytes[at.from], c.text.bytes[at.to], r, args...)
+}
+
+func (c *checker) bytesProblem(from, to int, r rule, args ...any) *Problem {
+	c.problems = append(c.problems, Problem{From: from, To: to, Code: r.code, Message: fmt.Sprintf(r.format, args...)})
+	return &c.problems[len(c.problems)-1]
+}
+
+// at reports r at a node.
+func (c *checker) at(n ast.Node, r rule, args ...any) *Problem {
+	return c.problem(c.text.span(n), r, args...)
+}
+
+// quote returns the original text of n.
+func (c *checker) quote(n ast.Node) string { return c.text.text(c.text.span(n)) }
+
+// unknown reports an unknown name with the names that are possible.
+func (c *checker) unknown(p *Problem, name string, valid []string) {
+	slices.Sort(valid)
+	p.Valid = slices.Compact(valid)
+	p.Suggestion = diag.Suggest(name, p.Valid)
+}
 
 func (c *checker) failed() bool {
 	return slices.ContainsFunc(c.problems, func(p Problem) bool { return !p.Warning })
 }
-func (c *checker) sorted() []Problem { return c.problems }
 
-func foldUnary(*Unary) constant.Value     { return nil }
-func foldBinary(*Binary) constant.Value   { return nil }
-func foldConvert(*Convert) constant.Value { return nil }
+func (c *checker) sorted() []Problem {
+	slices.SortStableFunc(c.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	})
+	return slices.CompactFunc(c.problems, func(a, b Problem) bool {
+		return a.From == b.From && a.To == b.To && a.Code == b.Code && a.Message == b.Message
+	})
+}
+
+// key checks the expression as a key.
+func (c *checker) key() *Key {
+	spans, ok := c.read()
+	if !ok {
+		return nil
+	}
+	if len(spans) == 1 && c.text.text(spans[0]) == "global" {
+		if c.local("global") == nil {
+			return &Key{Global: true}
+		}
+		c.problem(spans[0], ambiguousAll)
+		return nil
+	}
+	var elems []ast.Node
+	for _, s := range spans {
+		if n := c.parse(s); n != nil {
+			elems = append(elems, n)
+		}
+	}
+	if array, ok := only(elems).(*ast.ArrayNode); ok && len(spans) == 1 {
+		if elems = array.Nodes; len(elems) == 0 {
+			c.at(array, emptyExpression)
+		}
+	}
+	k := &Key{}
+	for _, n := range elems {
+		k.Elems = append(k.Elems, c.keyElement(n))
+	}
+	if !c.failed() && !slices.ContainsFunc(k.Elems, func(n Node) bool { return ConstValue(n) == nil }) {
+		c.problem(span{0, len(c.text.runes)}, constantKey).Warning = true
+	}
+	return k
+}
+
+// cost checks the expression as a cost.
+func (c *checker) cost() Node {
+	spans, ok := c.read()
+	if !ok {
+		return nil
+	}
+	if len(spans) > 1 {
+		c.problem(span{spans[1].from, len(c.text.runes)}, notSupported, "a list", "a cost is one expression")
+	}
+	tree := c.parse(spans[0])
+	if tree == nil {
+		return nil
+	}
+	n := c.integer(tree)
+	if n == nil {
+		return nil
+	}
+	return c.settle(tree, n)
+}
+
+func only(nodes []ast.Node) ast.Node {
+	if len(nodes) == 1 {
+		return nodes[0]
+	}
+	return nil
+}
+
+// keyElement checks n as an element of the key.
+func (c *checker) keyElement(n ast.Node) Node {
+	if array, ok := n.(*ast.ArrayNode); ok {
+		c.at(array, nestedTuple)
+		return nil
+	}
+	x := c.element(n)
+	if x == nil {
+		return nil
+	}
+	if v := ConstValue(x); v != nil && v.Kind() == constant.String && constant.StringVal(v) == "" {
+		c.at(n, emptyKey)
+		return nil
+	}
+	if join := joined(x); join != nil {
+		c.at(n, joinedKey, "["+c.pieces(n)+"]").Warning = true
+	}
+	return x
+}
+
+// joined returns the join of several values that n is, also with its case changed.
+func joined(n Node) *Join {
+	switch n := n.(type) {
+	case *Builtin:
+		if n.Name != "len" {
+			return joined(n.Args[0])
+		}
+	case *Join:
+		variable := 0
+		for _, p := range n.Parts {
+			if ConstValue(p) == nil {
+				variable++
+			}
+		}
+		if variable > 1 {
+			return n
+		}
+	}
+	return nil
+}
+
+// pieces writes the values that n joins as elements of a tuple.
+func (c *checker) pieces(n ast.Node) string {
+	if b, ok := n.(*ast.BinaryNode); ok && b.Operator == "+" {
+		l, r := c.pieces(b.Left), c.pieces(b.Right)
+		if l == "" || r == "" {
+			return l + r
+		}
+		return l + ", " + r
+	}
+	if b, ok := n.(*ast.BuiltinNode); ok && len(b.Arguments) == 1 {
+		if inner, ok := b.Arguments[0].(*ast.BinaryNode); ok {
+			return b.Name + "(" + strings.ReplaceAll(c.pieces(inner), ", ", "), "+b.Name+"(") + ")"
+		}
+	}
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return ""
+	case *ast.IdentifierNode:
+		if name := c.text.name(n); slices.Contains(requestMembers, name) && c.local(name) != nil {
+			return "#" + name
+		}
+	}
+	return c.quote(n)
+}
+
+// element checks n where a dimension may stand: an element, or an alternative of
+// one. The result is of text, integer or boolean type.
+func (c *checker) element(n ast.Node) Node {
+	var x Node
+	switch n := n.(type) {
+	case *ast.ConditionalNode, *ast.BinaryNode:
+		x = c.choice(n, c.element)
+	case *ast.IdentifierNode:
+		var ok bool
+		if x, ok = c.dimension(n); !ok {
+			return nil
+		}
+		if x == nil {
+			x = c.value(n)
+		}
+	default:
+		x = c.value(n)
+	}
+	if x == nil {
+		return nil
+	}
+	if _, ok := x.(*Dim); ok {
+		return x
+	}
+	return c.keyable(n, c.settle(n, x))
+}
+
+// choice checks the operators that choose among alternatives; sub checks those.
+// Other operators go to value.
+func (c *checker) choice(n ast.Node, sub func(ast.Node) Node) Node {
+	switch n := n.(type) {
+	case *ast.ConditionalNode:
+		switch {
+		case !c.count(n) || !n.Ternary:
+			return nil // reported, at "if"
+		case n.Cond == n.Exp1:
+			return c.defaults(n, n.Cond, n.Exp2, true, sub)
+		}
+		return c.conditional(n, sub)
+	case *ast.BinaryNode:
+		if n.Operator == "??" {
+			if !c.count(n) {
+				return nil
+			}
+			return c.defaults(n, n.Left, n.Right, false, sub)
+		}
+	}
+	return c.value(n)
+}
+
+// dimension returns the dimension that a bare name stands for in an element, nil if
+// it stands for none, and false if a problem has been reported.
+func (c *checker) dimension(n *ast.IdentifierNode) (dim Node, ok bool) {
+	name := c.text.name(n)
+	if name != "global" && name != string(IP) && name != string(User) {
+		return nil, true
+	}
+	declared := false
+	switch c.packageObject(name).(type) {
+	case *types.Var, *types.Const:
+		declared = true
+	}
+	switch {
+	case c.local(name) != nil && name == "global":
+		c.at(n, ambiguousAll)
+	case c.local(name) != nil:
+		c.at(n, ambiguousName, name)
+	case name == "global" && declared:
+		return nil, true
+	case name == "global":
+		c.at(n, globalAlone)
+	case declared:
+		c.at(n, ambiguousGlobal, name, "string("+name+")")
+	default:
+		dim = c.told(n, DimKind(name))
+		return dim, dim != nil
+	}
+	return nil, false
+}
+
+// told returns the dimension if the method can tell it.
+func (c *checker) told(n ast.Node, kind DimKind) Node {
+	if !c.scope.Request {
+		c.at(n, noRequest, c.quote(n))
+		return nil
+	}
+	return &Dim{Kind: kind}
+}
+
+// expr checks n as a value that is no address.
+func (c *checker) expr(n ast.Node) Node {
+	x := c.value(n)
+	if d, ok := x.(*Dim); ok && d.Kind == IP {
+		c.at(n, ipText)
+		return nil
+	}
+	return x
+}
+
+// count bounds the work, since chains of operators are deep without brackets.
+func (c *checker) count(n ast.Node) bool {
+	c.nodes++
+	if c.nodes == maxNodes+1 {
+		c.problem(span{0, len(c.text.runes)}, tooLarge, maxNodes)
+	}
+	return c.nodes <= maxNodes
+}
+
+// value checks n, which may be of any type, or an address.
+func (c *checker) value(n ast.Node) Node {
+	switch n := n.(type) {
+	case *ast.ConditionalNode:
+		return c.choice(n, c.expr)
+	case *ast.BinaryNode:
+		if n.Operator == "??" {
+			return c.choice(n, c.expr)
+		}
+	}
+	if !c.count(n) {
+		return nil
+	}
+	switch n := n.(type) {
+	case *ast.NilNode:
+		c.at(n, nilValue)
+	case *ast.IntegerNode:
+		return &Const{Value: constant.MakeInt64(int64(n.Value)), typ: types.Typ[types.UntypedInt]}
+	case *ast.BoolNode:
+		return &Const{Value: constant.MakeBool(n.Value), typ: types.Typ[types.UntypedBool]}
+	case *ast.StringNode:
+		return &Const{Value: constant.MakeString(n.Value), typ: types.Typ[types.UntypedString]}
+	case *ast.FloatNode:
+		c.at(n, floatValue)
+	case *ast.BytesNode:
+		c.at(n, notSupported, "a literal of bytes", "write text")
+	case *ast.IdentifierNode:
+		return c.identifier(n)
+	case *ast.ChainNode:
+		return c.value(n.Node)
+	case *ast.MemberNode:
+		return c.member(n)
+	case *ast.CallNode:
+		return c.call(n)
+	case *ast.BuiltinNode:
+		return c.builtin(n)
+	case *ast.UnaryNode:
+		return c.unary(n)
+	case *ast.BinaryNode:
+		return c.binary(n)
+	case *ast.SliceNode:
+		c.at(n, notSupported, "a part of a list or text", "use a function of the package")
+	case *ast.ArrayNode:
+		c.at(n, tupleInside)
+	case *ast.MapNode:
+		c.at(n, notSupported, "a map literal", "use a function of the package")
+	case *ast.PredicateNode, *ast.PointerNode:
+		c.at(n, notSupported, "a closure", "use a function of the package")
+	case *ast.VariableDeclaratorNode, *ast.SequenceNode:
+		// Reported at "let" or ";".
+	default:
+		c.at(n, notSupported, c.quote(n), "use a function of the package")
+	}
+	return nil
+}
+
+// unary checks -x, +x and not x.
+func (c *checker) unary(n *ast.UnaryNode) Node {
+	if n.Operator == "!" || n.Operator == "not" {
+		x := c.condition(n.Node)
+		if x == nil {
+			return nil
+		}
+		return &Unary{Op: "!", X: x}
+	}
+	x := c.integer(n.Node)
+	if x == nil || n.Operator == "+" {
+		return x
+	}
+	return c.fold(n, &Unary{Op: "-", X: x})
+}
+
+// defaults checks "left ?? right" and "left ?: right".
+func (c *checker) defaults(n, left, right ast.Node, notEmpty bool, sub func(ast.Node) Node) Node {
+	l := sub(left)
+	if _, ok := right.(*ast.NilNode); ok {
+		return l // absent stays absent
+	}
+	r := sub(right)
+	if l == nil || r == nil {
+		return nil
+	}
+	notEmpty = notEmpty && keyKindOf(l.Type()) == Text
+	if !l.MayBeAbsent() && !mayBeNil(l) && !notEmpty {
+		hint := ""
+		if keyKindOf(l.Type()) == Text {
+			hint = fmt.Sprintf("; write %s ?: %s for empty text", c.quote(left), c.quote(right))
+		}
+		op := "??"
+		if isElvis(n) {
+			op = "?:"
+		}
+		c.at(n, uselessChoice, c.quote(left), op, hint)
+		return nil
+	}
+	typ, nodes := c.common([]ast.Node{left, right}, []Node{l, r})
+	if nodes == nil {
+		return nil
+	}
+	alts := []Alt{{nodes[0], notEmpty}}
+	if d, ok := nodes[0].(*Default); ok {
+		// (a ?? b) ?? c is a list of three. So is (a ?: b) with anything behind it:
+		// the last of the inner ones takes the outer condition.
+		last := len(d.Alts) - 1
+		if !notEmpty || allNotEmpty(d.Alts[:last]) {
+			alts = append(slices.Clone(d.Alts[:last]), Alt{d.Alts[last].Node, notEmpty})
+		}
+	}
+	if d, ok := nodes[1].(*Default); ok {
+		alts = append(alts, d.Alts...)
+	} else {
+		alts = append(alts, Alt{Node: nodes[1]})
+	}
+	return &Default{Alts: alts, typ: typ}
+}
+
+func allNotEmpty(alts []Alt) bool {
+	return !slices.ContainsFunc(alts, func(a Alt) bool { return !a.NotEmpty })
+}
+
+func isElvis(n ast.Node) bool { _, ok := n.(*ast.ConditionalNode); return ok }
+
+// conditional checks "cond ? a : b".
+func (c *checker) conditional(n *ast.ConditionalNode, sub func(ast.Node) Node) Node {
+	cond := c.condition(n.Cond)
+	a, b := sub(n.Exp1), sub(n.Exp2)
+	if cond == nil || a == nil || b == nil {
+		return nil
+	}
+	typ, nodes := c.common([]ast.Node{n.Exp1, n.Exp2}, []Node{a, b})
+	if nodes == nil {
+		return nil
+	}
+	return &Cond{If: cond, Then: nodes[0], Else: nodes[1], typ: typ}
+}
+
+// condition checks n as a boolean.
+func (c *checker) condition(n ast.Node) Node {
+	x := c.expr(n)
+	if x == nil {
+		return nil
+	}
+	if keyKindOf(x.Type()) != Boolean || isTypeParam(x.Type()) {
+		c.at(n, notCondition, c.quote(n), c.typeName(x.Type()))
+		return nil
+	}
+	return x
+}
+
+// integer checks n as an integer.
+func (c *checker) integer(n ast.Node) Node {
+	x := c.expr(n)
+	if x == nil {
+		return nil
+	}
+	if !isInteger(x.Type()) {
+		hint := ""
+		if keyKindOf(x.Type()) == Text {
+			hint = "; len(" + c.quote(n) + ") is the number of its characters"
+		}
+		c.at(n, notInteger, c.quote(n), c.typeName(x.Type()), hint)
+		return nil
+	}
+	return x
+}
+
+// textual checks n as text.
+func (c *checker) textual(n ast.Node) Node {
+	x := c.expr(n)
+	if x == nil {
+		return nil
+	}
+	if keyKindOf(x.Type()) != Text {
+		hint := ""
+		if k := keyKindOf(x.Type()); k != None && k != mixed {
+			hint = "; write string(" + c.quote(n) + ")"
+		}
+		c.at(n, notText, c.quote(n), c.typeName(x.Type()), hint)
+		return nil
+	}
+	return x
+}
+
+// local returns the parameter or the receiver of that name.
+func (c *checker) local(name string) Node {
+	if name == "" || name == "_" {
+		return nil
+	}
+	if c.scope.Sig != nil {
+		for i := range c.scope.Sig.Params().Len() {
+			if v := c.scope.Sig.Params().At(i); v.Name() == name {
+				return &Param{Index: i, Var: v}
+			}
+		}
+	}
+	if c.scope.Recv != nil && c.scope.Recv.Name() == name {
+		return &Recv{Var: c.scope.Recv}
+	}
+	return nil
+}
+
+func (c *checker) packageObject(name string) types.Object {
+	if c.scope.Pkg == nil || !token.IsIdentifier(name) {
+		return nil
+	}
+	return c.scope.Pkg.Scope().Lookup(name)
+}
+
+// function returns the function of the package of that name.
+func (c *checker) function(name string) *types.Func {
+	f, _ := c.packageObject(name).(*types.Func)
+	return f
+}
+
+// known reports whether a name is a parameter's, the receiver's or the package's.
+func (c *checker) known(name string) bool {
+	return c.local(name) != nil || c.packageObject(name) != nil
+}

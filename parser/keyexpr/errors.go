@@ -1,0 +1,105 @@
+package keyexpr
+
+// rule is a kind of problem: its stable code and its message.
+type rule struct {
+	code   string
+	format string
+}
+
+// The text as a whole.
+var (
+	emptyExpression = rule{"empty-expression", "an expression is missing here"}
+	tooLong         = rule{"expression-too-long", "the expression has %d bytes, more than %d; move it into a function of the package"}
+	tooDeep         = rule{"expression-too-deep", "brackets are nested more than %d deep; move a part into a function of the package"}
+	tooLarge        = rule{"expression-too-large", "the expression has more than %d operands and operators; move a part into a function of the package"}
+	invalidText     = rule{"invalid-text", "the expression is not valid UTF-8 here"}
+	syntaxError     = rule{"expression-syntax", "%s"}
+	shadowed        = rule{"shadowed-predeclared", "the package declares its own %s, which key code needs as Go predeclares it; rename it"}
+)
+
+// Names.
+var (
+	unknownName     = rule{"unknown-name", "nothing is called %s here"}
+	unknownParam    = rule{"unknown-parameter", "the method has no parameter %s"}
+	unknownMember   = rule{"unknown-member", "%s has no field or method %s"}
+	unknownRequest  = rule{"unknown-member", "request has no %s"}
+	unknownRoot     = rule{"unknown-member", "#root has no %s"}
+	ambiguousMember = rule{"ambiguous-member", "%s is embedded more than once in %s; name the embedded field too"}
+	ambiguousName   = rule{"ambiguous-name", "%[1]s is both the caller's and a parameter; write request.%[1]s for the caller's or #%[1]s for the parameter"}
+	ambiguousGlobal = rule{"ambiguous-name", "%[1]s is both the caller's and declared in the package; write request.%[1]s for the caller's or (%[2]s) for the other"}
+	ambiguousAll    = rule{"ambiguous-name", "global is both the name for all calls together and a parameter; write #global for the parameter, or leave the key out to count all calls together"}
+	ambiguousMethod = rule{"ambiguous-name", "request.%[1]s is both the caller's and the parameter's; write #request.%[1]s for the parameter's, or %[1]s for the caller's"}
+	isImport        = rule{"not-in-scope", "%s is an imported package; only functions of the annotated package can be called: write one that calls it"}
+	isType          = rule{"not-a-value", "%s is a type, not a value"}
+	isFunction      = rule{"not-a-value", "%s is a function; call it: %[1]s(...)"}
+	isMethod        = rule{"not-a-value", "%s is a method; call it: %[2]s.%[1]s()"}
+	bareRequest     = rule{"not-a-value", "request is no value; write request.ip or request.user"}
+	bareRoot        = rule{"not-a-value", "#root is no value; write #root.methodName, #root.args[0] or #root.target"}
+	rootArgs        = rule{"not-a-value", "#root.args is no value; write #root.args[0] for the first parameter"}
+	noArgument      = rule{"unknown-parameter", "the method has %d parameters, so there is none at %d; the first is at 0"}
+	noTarget        = rule{"unknown-member", "there is no receiver here"}
+	hiddenEmbedded  = rule{"hidden-embedded", "%s is promoted through %s, a pointer that other packages cannot check for nil; use a method or a function of the package"}
+	typeParamField  = rule{"type-parameter-field", "a field of type parameter %s cannot be selected; use a method of its constraint"}
+	invalidType     = rule{"invalid-type", "the type of %s is not known, because the package does not compile there"}
+)
+
+// Dimensions.
+var (
+	noRequest     = rule{"no-request", "%s is not known: the method has neither a context.Context nor an *http.Request parameter"}
+	ipText        = rule{"address-in-expression", "the caller's address is an element of its own, not text; write a tuple: ip, ..."}
+	globalAlone   = rule{"global-not-alone", "global means all calls together and cannot be combined; leave it out"}
+	nestedTuple   = rule{"nested-tuple", "a tuple cannot stand inside a tuple; write its elements one after the other"}
+	tupleInside   = rule{"not-supported", "an array stands for a tuple and must be the whole key"}
+	constantKey   = rule{"constant-key", "the key is the same for every call; write key=global"}
+	emptyKey      = rule{"empty-key", "the element is empty text, so every call would be without a key; leave it out"}
+	joinedKey     = rule{"joined-key", "different values can give the same joined text; write a tuple: %s"}
+	uselessChoice = rule{"useless-default", "%s always has a value, so what stands behind %s is never used%s"}
+)
+
+// Types.
+var (
+	notKey        = rule{"not-a-key", "%s is %s, not text, an integer or a boolean; %s"}
+	mixedKey      = rule{"not-a-key", "type parameter %s can be more than one of text, signed integer, unsigned integer and boolean; use a function of the package that returns text"}
+	notInteger    = rule{"not-an-integer", "%s is %s, not an integer%s"}
+	notText       = rule{"not-text", "%s is %s, not text%s"}
+	notCondition  = rule{"not-a-condition", "%s is %s, not a boolean; write a comparison"}
+	mismatched    = rule{"mismatched-types", "%s is %s and %s is %s; convert one: %s"}
+	incompatible  = rule{"mismatched-types", "%s is %s and %s is %s"}
+	notComparable = rule{"not-comparable", "%s is %s; only text, integers and booleans are compared, and anything with nil"}
+	notOrdered    = rule{"not-ordered", "%s is %s; only text and integers are ordered"}
+	neverNil      = rule{"never-nil", "%s is %s, which always has a value; the comparison with nil says nothing"}
+	nilValue      = rule{"nil-value", "nil stands only beside ==, != and ??"}
+	notConvert    = rule{"not-convertible", "%s is %s, which %s does not convert%s"}
+	notIndexable  = rule{"not-indexable", "%s is %s; only slices, arrays and maps with text or integer keys have an index"}
+	negativeIndex = rule{"index-out-of-range", "an index counts from 0 and never from the end"}
+	indexRange    = rule{"index-out-of-range", "index %s is not below the length of the array, %d"}
+	overflow      = rule{"constant-overflow", "%s does not fit into %s"}
+	zeroDivision  = rule{"division-by-zero", "the divisor is zero"}
+	noLength      = rule{"no-length", "%s is %s; len takes text, a slice, an array or a map"}
+	floatValue    = rule{"float", "numbers with a fraction are not supported; count in a smaller unit"}
+)
+
+// Calls.
+var (
+	unknownFunction = rule{"unknown-name", "the package has no function %s"}
+	notCallable     = rule{"not-callable", "%s is not a function or method of the package"}
+	genericCall     = rule{"generic-call", "%s has type parameters; write a function without any that calls it"}
+	resultCount     = rule{"result-count", "%s has %d results; write a function of the package with exactly one"}
+	argumentCount   = rule{"argument-count", "%s takes %s, not %d"}
+	argumentType    = rule{"argument-type", "%s is %s; %s takes %s there"}
+	typeConversion  = rule{"not-callable", "%s is a type; of conversions there are string(x) and those between integers, such as int64(x)"}
+)
+
+// What expr or SpEL has and this language has not.
+var (
+	notSupported = rule{"not-supported", "%s is not supported; %s"}
+	chained      = rule{"not-supported", "comparisons cannot be chained; write a < b and b < c"}
+	mixedDefault = rule{"expression-syntax", "?? beside another operator needs parentheses: (x ?? y) + z"}
+	beanRef      = rule{"spel-syntax", "there are no beans; call a function of the package: name(x)"}
+	typeRef      = rule{"spel-syntax", "T(...) is not supported; call a function of the package: name(x)"}
+	selection    = rule{"spel-syntax", "%s is not supported; use a function of the package"}
+	wordOperator = rule{"spel-syntax", "%s is not an operator here; write %s"}
+	doubledQuote = rule{"spel-syntax", "two texts follow each other; a quote inside of text is written \\' or the text in the other quotes: %s"}
+	assignment   = rule{"expression-syntax", "= does not compare; write =="}
+	loneHash     = rule{"expression-syntax", "# stands before the name of a parameter"}
+)

@@ -1,0 +1,492 @@
+package keyexpr
+
+import (
+	"fmt"
+	"go/constant"
+	"go/types"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+)
+
+var requestMembers = []string{string(IP), string(User)}
+
+// identifier checks a bare name.
+func (c *checker) identifier(n *ast.IdentifierNode) Node {
+	name := c.text.name(n)
+	if hashed, ok := strings.CutPrefix(name, "#"); ok {
+		return c.hashed(n, hashed)
+	}
+	if x := c.local(name); x != nil {
+		return c.valid(n, x)
+	}
+	if obj := c.packageObject(name); obj != nil {
+		return c.declared(n, obj)
+	}
+	switch name {
+	case string(IP), string(User):
+		return c.told(n, DimKind(name))
+	case "global":
+		c.at(n, globalAlone)
+		return nil
+	case "request":
+		c.at(n, bareRequest)
+		return nil
+	}
+	if c.imported(name) {
+		c.at(n, isImport, name)
+		return nil
+	}
+	p := c.at(n, unknownName, name)
+	c.unknown(p, name, c.names())
+	if p.Suggestion == "" && c.scope.Pkg != nil {
+		p.Suggestion = diag.Suggest(name, c.scope.Pkg.Scope().Names())
+	}
+	return nil
+}
+
+// valid reports a value whose type is not known.
+func (c *checker) valid(n ast.Node, x Node) Node {
+	if isInvalid(x.Type()) {
+		c.at(n, invalidType, c.quote(n))
+		return nil
+	}
+	return x
+}
+
+// names lists the names in scope, without those of the package.
+func (c *checker) names() []string {
+	valid := c.params("")
+	if r := c.scope.Recv; r != nil && c.local(r.Name()) != nil {
+		valid = append(valid, r.Name())
+	}
+	if c.scope.Request {
+		valid = append(valid, requestMembers...)
+	}
+	return valid
+}
+
+func (c *checker) params(prefix string) []string {
+	var names []string
+	if c.scope.Sig != nil {
+		for v := range c.scope.Sig.Params().Variables() {
+			if v.Name() != "" && v.Name() != "_" {
+				names = append(names, prefix+v.Name())
+			}
+		}
+	}
+	return names
+}
+
+// imported reports whether name is that of an imported package.
+func (c *checker) imported(name string) bool {
+	return c.scope.Pkg != nil && slices.ContainsFunc(c.scope.Pkg.Imports(), func(p *types.Package) bool { return p.Name() == name })
+}
+
+// hashed checks #name: a parameter, the receiver, or SpEL's names for them.
+func (c *checker) hashed(n ast.Node, name string) Node {
+	if x := c.local(name); x != nil {
+		return c.valid(n, x)
+	}
+	if name == "root" {
+		c.at(n, bareRoot)
+		return nil
+	}
+	if name[0] == 'p' || name[0] == 'a' {
+		if i, err := strconv.Atoi(name[1:]); err == nil {
+			return c.argument(n, i)
+		}
+	}
+	c.unknown(c.at(n, unknownParam, name), "#"+name, append(c.params("#"), "#root"))
+	return nil
+}
+
+// argument returns parameter i.
+func (c *checker) argument(n ast.Node, i int) Node {
+	count := 0
+	if c.scope.Sig != nil {
+		count = c.scope.Sig.Params().Len()
+	}
+	if i < 0 || i >= count {
+		c.at(n, noArgument, count, i)
+		return nil
+	}
+	return c.valid(n, &Param{Index: i, Var: c.scope.Sig.Params().At(i)})
+}
+
+// declared checks the name of something that the package declares.
+func (c *checker) declared(n ast.Node, obj types.Object) Node {
+	switch obj := obj.(type) {
+	case *types.Var:
+		return c.valid(n, &Global{Var: obj})
+	case *types.Const:
+		if isInvalid(obj.Type()) || obj.Val().Kind() == constant.Unknown {
+			c.at(n, invalidType, obj.Name())
+			return nil
+		}
+		v := obj.Val()
+		if b, ok := obj.Type().Underlying().(*types.Basic); ok && b.Info()&types.IsInteger != 0 {
+			v = constant.ToInt(v)
+		}
+		if keyKindOf(obj.Type()) == None {
+			c.at(n, floatValue)
+			return nil
+		}
+		return &Const{Value: v, Name: obj.Name(), typ: obj.Type()}
+	case *types.Func:
+		c.at(n, isFunction, obj.Name())
+	case *types.TypeName:
+		c.at(n, isType, obj.Name())
+	}
+	return nil
+}
+
+// special checks #root.x, #root.args[i] and request.x; ok is false if n is none
+// of them.
+func (c *checker) special(n *ast.MemberNode) (x Node, ok bool) {
+	base := n.Node
+	if chain, ok := base.(*ast.ChainNode); ok {
+		base = chain.Node
+	}
+	if c.text.indexed(n) {
+		if m, ok := base.(*ast.MemberNode); ok && c.isRoot(m.Node) && !c.text.indexed(m) && memberName(m) == "args" {
+			if i, ok := n.Property.(*ast.IntegerNode); ok {
+				return c.argument(n, i.Value), true
+			}
+			c.at(n, rootArgs)
+			return nil, true
+		}
+		return nil, false
+	}
+	name := memberName(n)
+	if c.isRoot(base) {
+		switch name {
+		case "methodName":
+			return &Const{Value: constant.MakeString(c.scope.Method), typ: types.Typ[types.UntypedString]}, true
+		case "args":
+			c.at(n, rootArgs)
+		case "target":
+			if c.scope.Recv != nil {
+				return c.valid(n, &Recv{Var: c.scope.Recv}), true
+			}
+			c.at(n, noTarget)
+		default:
+			c.unknown(c.problem(c.text.clamp(n.Property.Location()), unknownRoot, name), name, []string{"methodName", "args", "target"})
+		}
+		return nil, true
+	}
+	if id, isName := base.(*ast.IdentifierNode); !isName || c.text.name(id) != "request" {
+		return nil, false
+	}
+	isDim := slices.Contains(requestMembers, name)
+	if c.known("request") {
+		// A parameter of that name, which has its own members.
+		if !isDim {
+			return nil, false
+		}
+		if param := c.local("request"); param != nil {
+			if obj, _, _ := types.LookupFieldOrMethod(param.Type(), true, c.scope.Pkg, name); obj != nil {
+				c.at(n, ambiguousMethod, name)
+				return nil, true
+			}
+		}
+	}
+	if !isDim {
+		c.unknown(c.problem(c.text.clamp(n.Property.Location()), unknownRequest, name), name, slices.Clone(requestMembers))
+		return nil, true
+	}
+	return c.told(n, DimKind(name)), true
+}
+
+// isRoot reports whether n is #root and no parameter has that name.
+func (c *checker) isRoot(n ast.Node) bool {
+	id, ok := n.(*ast.IdentifierNode)
+	return ok && c.text.name(id) == "#root" && c.local("root") == nil
+}
+
+func memberName(n *ast.MemberNode) string {
+	if s, ok := n.Property.(*ast.StringNode); ok {
+		return s.Value
+	}
+	return ""
+}
+
+// member checks x.name and x[i].
+func (c *checker) member(n *ast.MemberNode) Node {
+	if x, ok := c.special(n); ok {
+		return x
+	}
+	x := c.expr(n.Node)
+	if x == nil {
+		if c.text.indexed(n) {
+			c.expr(n.Property) // for its own problems
+		}
+		return nil
+	}
+	if c.text.indexed(n) {
+		return c.index(n, x)
+	}
+	name := memberName(n)
+	at := c.text.clamp(n.Property.Location())
+	if isUntyped(x.Type()) {
+		x = typed(x, types.Default(x.Type()))
+	}
+	obj, path, ok := c.lookup(n, x, name)
+	if !ok {
+		return nil
+	}
+	switch obj := obj.(type) {
+	case *types.Var:
+		if isTypeParam(x.Type()) {
+			c.problem(at, typeParamField, c.typeName(x.Type()))
+			return nil
+		}
+		return c.valid(n, &Field{X: x, Path: append(path, obj)})
+	case *types.Func:
+		c.problem(at, isMethod, name, c.quote(n.Node))
+		return nil
+	}
+	if m, ok := x.Type().Underlying().(*types.Map); ok && !isTypeParam(x.Type()) && keyKindOf(m.Key()) == Text {
+		return c.valid(n, &Index{X: x, I: typed(&Const{Value: constant.MakeString(name)}, m.Key()), typ: m.Elem()})
+	}
+	c.unknown(c.problem(at, unknownMember, c.quote(n.Node)+" ("+c.typeName(x.Type())+")", name), name, c.members(x.Type()))
+	return nil
+}
+
+// lookup finds the field or method of x of that name, nil if there is none, and
+// the embedded fields on the way to it.
+func (c *checker) lookup(n *ast.MemberNode, x Node, name string) (types.Object, []*types.Var, bool) {
+	at := c.text.clamp(n.Property.Location())
+	obj, index, _ := types.LookupFieldOrMethod(x.Type(), true, c.scope.Pkg, name)
+	if obj == nil {
+		if index != nil {
+			c.problem(at, ambiguousMember, name, c.typeName(x.Type()))
+			return nil, nil, false
+		}
+		return nil, nil, true
+	}
+	var path []*types.Var
+	t := x.Type()
+	for _, i := range index[:len(index)-1] {
+		if p, ok := t.Underlying().(*types.Pointer); ok {
+			t = p.Elem()
+		}
+		f := t.Underlying().(*types.Struct).Field(i)
+		if !f.Exported() && f.Pkg() != c.scope.Pkg && nilable(f.Type()) {
+			c.problem(at, hiddenEmbedded, name, f.Name())
+			return nil, nil, false
+		}
+		path = append(path, f)
+		t = f.Type()
+	}
+	return obj, path, true
+}
+
+// index checks x[i].
+func (c *checker) index(n *ast.MemberNode, x Node) Node {
+	i := c.expr(n.Property)
+	if i == nil {
+		return nil
+	}
+	var elem types.Type
+	var length int64 = -1
+	switch t := x.Type().Underlying().(type) {
+	case *types.Map:
+		if k := keyKindOf(t.Key()); k != None && k != Boolean {
+			if i = c.assign(n.Property, i, t.Key(), "the map"); i == nil {
+				return nil
+			}
+			return c.valid(n, &Index{X: x, I: i, typ: t.Elem()})
+		}
+	case *types.Slice:
+		elem = t.Elem()
+	case *types.Array:
+		elem, length = t.Elem(), t.Len()
+	}
+	if elem == nil || isTypeParam(x.Type()) {
+		c.at(n, notIndexable, c.quote(n.Node), c.typeName(x.Type()))
+		return nil
+	}
+	if !isInteger(i.Type()) {
+		c.at(n.Property, notInteger, c.quote(n.Property), c.typeName(i.Type()), "")
+		return nil
+	}
+	if v := ConstValue(i); v != nil {
+		switch {
+		case constant.Sign(v) < 0:
+			c.at(n.Property, negativeIndex)
+			return nil
+		case length >= 0 && !constant.Compare(v, lss, constant.MakeInt64(length)):
+			c.at(n.Property, indexRange, v.ExactString(), length)
+			return nil
+		}
+	}
+	if i = c.settle(n.Property, i); i == nil {
+		return nil
+	}
+	return c.valid(n, &Index{X: x, I: i, typ: elem})
+}
+
+// call checks f(...) and x.f(...).
+func (c *checker) call(n *ast.CallNode) Node {
+	switch callee := n.Callee.(type) {
+	case *ast.IdentifierNode:
+		name := c.text.name(callee)
+		if name == "T" && !c.known("T") {
+			c.at(n, typeRef)
+			return nil
+		}
+		if f := c.function(name); f != nil && c.local(name) == nil {
+			return c.invoke(n, name, &Call{Fn: f})
+		}
+		if t, ok := types.Universe.Lookup(name).(*types.TypeName); ok && !c.known(name) && isInteger(t.Type()) {
+			return c.integerConversion(n, name, t.Type(), n.Arguments)
+		}
+		c.notFunction(callee, name)
+	case *ast.MemberNode:
+		return c.methodCall(n, callee)
+	case *ast.ChainNode:
+		if m, ok := callee.Node.(*ast.MemberNode); ok {
+			return c.methodCall(n, m)
+		}
+		c.at(n, notCallable, c.quote(callee))
+	default:
+		c.at(n, notCallable, c.quote(callee))
+	}
+	for _, a := range n.Arguments {
+		c.expr(a) // for their own problems
+	}
+	return nil
+}
+
+// notFunction reports the call of a name that is no function.
+func (c *checker) notFunction(n ast.Node, name string) {
+	switch _, isType := c.packageObject(name).(*types.TypeName); {
+	case isType:
+		c.at(n, typeConversion, name)
+	case c.known(name) || strings.HasPrefix(name, "#"):
+		c.at(n, notCallable, name)
+	default:
+		valid := []string{"lower", "upper", "trim", "len", "string"}
+		if c.scope.Pkg != nil {
+			for _, known := range c.scope.Pkg.Scope().Names() {
+				if c.function(known) != nil {
+					valid = append(valid, known)
+				}
+			}
+		}
+		c.unknown(c.at(n, unknownFunction, name), name, valid)
+	}
+}
+
+// methodCall checks x.f(...).
+func (c *checker) methodCall(n *ast.CallNode, callee *ast.MemberNode) Node {
+	if _, ok := c.special(callee); ok {
+		if !c.failed() {
+			c.at(callee, notCallable, c.quote(callee))
+		}
+		return nil
+	}
+	if id, ok := callee.Node.(*ast.IdentifierNode); ok && !c.known(c.text.name(id)) && c.imported(c.text.name(id)) {
+		c.at(id, isImport, c.text.name(id))
+		return nil
+	}
+	x := c.expr(callee.Node)
+	if x == nil {
+		for _, a := range n.Arguments {
+			c.expr(a) // for their own problems
+		}
+		return nil
+	}
+	name := memberName(callee)
+	at := c.text.clamp(callee.Property.Location())
+	obj, path, ok := c.lookup(callee, x, name)
+	if !ok {
+		return nil
+	}
+	switch obj := obj.(type) {
+	case *types.Func:
+		return c.invoke(n, c.quote(callee), &Call{X: x, Path: path, Fn: obj})
+	case *types.Var:
+		c.problem(at, notCallable, name)
+	default:
+		c.unknown(c.problem(at, unknownMember, c.quote(callee.Node)+" ("+c.typeName(x.Type())+")", name), name+"()", c.members(x.Type()))
+	}
+	return nil
+}
+
+// invoke checks the arguments and results of a call.
+func (c *checker) invoke(n *ast.CallNode, what string, call *Call) Node {
+	sig := call.Fn.Type().(*types.Signature)
+	at := c.text.span(n.Callee)
+	if sig.TypeParams().Len() > 0 {
+		c.problem(at, genericCall, what)
+		return nil
+	}
+	ok := true
+	if sig.Results().Len() != 1 {
+		c.problem(at, resultCount, what, sig.Results().Len())
+		ok = false
+	}
+	params, fixed := sig.Params(), sig.Params().Len()
+	if sig.Variadic() {
+		fixed--
+	}
+	if got := len(n.Arguments); got < fixed || got > fixed && !sig.Variadic() {
+		takes := fmt.Sprint(fixed, " arguments")
+		switch {
+		case sig.Variadic():
+			takes = "at least " + takes
+		case fixed == 0:
+			takes = "no arguments"
+		case fixed == 1:
+			takes = "one argument"
+		}
+		c.at(n, argumentCount, what, takes, got)
+		ok = false
+	}
+	for i, a := range n.Arguments {
+		x := c.expr(a)
+		if x == nil || !ok {
+			ok = false
+			continue
+		}
+		var t types.Type
+		if i < fixed {
+			t = params.At(i).Type()
+		} else {
+			t = params.At(fixed).Type().Underlying().(*types.Slice).Elem()
+		}
+		if x = c.assign(a, x, t, what); x == nil {
+			ok = false
+		}
+		call.Args = append(call.Args, x)
+	}
+	if !ok {
+		return nil
+	}
+	call.typ = sig.Results().At(0).Type()
+	return c.valid(n, call)
+}
+
+// assign checks that x can be passed where what takes a t.
+func (c *checker) assign(n ast.Node, x Node, t types.Type, what string) Node {
+	if isUntyped(x.Type()) {
+		if v := ConstValue(x); v == nil || representable(v, t) {
+			return typed(x, t)
+		} else if sameSort(v, t) {
+			c.at(n, overflow, v.ExactString(), c.typeName(t))
+			return nil
+		}
+		x = typed(x, types.Default(x.Type()))
+	}
+	if !types.AssignableTo(x.Type(), t) {
+		c.at(n, argumentType, c.quote(n), c.typeName(x.Type()), what, c.typeName(t))
+		return nil
+	}
+	return x
+}

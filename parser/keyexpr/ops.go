@@ -1,0 +1,387 @@
+package keyexpr
+
+import (
+	"go/constant"
+	"go/token"
+	"go/types"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+)
+
+const (
+	minus = token.SUB
+	shl   = token.SHL
+	eql   = token.EQL
+	lss   = token.LSS
+)
+
+// arithmetic are the operators on integers.
+var arithmetic = map[string]token.Token{
+	"+": token.ADD, "-": token.SUB, "*": token.MUL, "/": token.QUO, "%": token.REM,
+}
+
+// refusedOperators are expr's operators that keys have not, with what to write.
+var refusedOperators = map[string]string{
+	"in":         "write x == a or x == b, or use a function of the package",
+	"matches":    "use a function of the package",
+	"contains":   "use a function of the package",
+	"startsWith": "use a function of the package",
+	"endsWith":   "use a function of the package",
+	"..":         "use a function of the package",
+	"**":         "write a product",
+	"^":          "write a product",
+}
+
+// binary checks the operators between two values.
+func (c *checker) binary(n *ast.BinaryNode) Node {
+	switch n.Operator {
+	case "and", "&&", "or", "||":
+		return c.logical(n)
+	case "==", "!=":
+		return c.equality(n)
+	case "<", "<=", ">", ">=":
+		return c.order(n)
+	case "+":
+		return c.sum(n)
+	case "-", "*", "/", "%":
+		x, y := c.integer(n.Left), c.integer(n.Right)
+		if x == nil || y == nil {
+			return nil
+		}
+		return c.integers(n, x, y)
+	}
+	remedy, ok := refusedOperators[n.Operator]
+	if !ok {
+		remedy = "use a function of the package"
+	}
+	c.problem(c.text.clamp(n.Location()), notSupported, n.Operator, remedy)
+	c.expr(n.Left)
+	if _, list := n.Right.(*ast.ArrayNode); !list {
+		c.expr(n.Right)
+	}
+	return nil
+}
+
+func (c *checker) logical(n *ast.BinaryNode) Node {
+	op := "&&"
+	if n.Operator == "or" || n.Operator == "||" {
+		op = "||"
+	}
+	// expr reads a < b < c as a < b && b < c, with b in both.
+	if r, ok := n.Right.(*ast.BinaryNode); ok && op == "&&" {
+		l := n.Left
+		if and, ok := l.(*ast.BinaryNode); ok && and.Operator == "&&" {
+			l = and.Right
+		}
+		if l, ok := l.(*ast.BinaryNode); ok && l.Right == r.Left {
+			c.at(n, chained)
+			return nil
+		}
+	}
+	x, y := c.condition(n.Left), c.condition(n.Right)
+	if x == nil || y == nil {
+		return nil
+	}
+	return &Binary{Op: op, X: x, Y: y, typ: typBool}
+}
+
+func (c *checker) equality(n *ast.BinaryNode) Node {
+	_, left := n.Left.(*ast.NilNode)
+	_, right := n.Right.(*ast.NilNode)
+	if left || right {
+		other := n.Left
+		if left {
+			other = n.Right
+		}
+		if left && right {
+			c.at(n, nilValue)
+			return nil
+		}
+		x := c.value(other)
+		if x == nil {
+			return nil
+		}
+		if !x.MayBeAbsent() && !nilable(x.Type()) {
+			c.at(n, neverNil, c.quote(other), c.typeName(x.Type()))
+			return nil
+		}
+		return &Binary{Op: n.Operator, X: x, Y: &Nil{}, typ: typBool}
+	}
+	return c.comparison(n)
+}
+
+func (c *checker) order(n *ast.BinaryNode) Node { return c.comparison(n) }
+
+func (c *checker) comparison(n *ast.BinaryNode) Node {
+	x, y := c.expr(n.Left), c.expr(n.Right)
+	if x == nil || y == nil {
+		return nil
+	}
+	ok := true
+	for _, o := range []struct {
+		n ast.Node
+		x Node
+	}{{n.Left, x}, {n.Right, y}} {
+		switch k := keyKindOf(o.x.Type()); {
+		case k == None:
+			c.at(o.n, notComparable, c.quote(o.n), c.typeName(o.x.Type()))
+			ok = false
+		case k == Boolean && n.Operator != "==" && n.Operator != "!=":
+			c.at(o.n, notOrdered, c.quote(o.n), c.typeName(o.x.Type()))
+			ok = false
+		}
+	}
+	if !ok {
+		return nil
+	}
+	x, y, _ = c.match(n, x, y)
+	if x == nil {
+		return nil
+	}
+	if ConstValue(x) != nil && ConstValue(y) != nil {
+		if x, y = c.settle(n.Left, x), c.settle(n.Right, y); x == nil || y == nil {
+			return nil
+		}
+	}
+	return &Binary{Op: n.Operator, X: x, Y: y, typ: typBool}
+}
+
+// sum checks x + y: joined text, or a sum of integers.
+func (c *checker) sum(n *ast.BinaryNode) Node {
+	x, y := c.expr(n.Left), c.expr(n.Right)
+	if x == nil || y == nil {
+		return nil
+	}
+	xText, yText := keyKindOf(x.Type()) == Text, keyKindOf(y.Type()) == Text
+	if !xText && !yText {
+		ok := true
+		for _, o := range []struct {
+			n ast.Node
+			x Node
+		}{{n.Left, x}, {n.Right, y}} {
+			if !isInteger(o.x.Type()) {
+				c.at(o.n, notInteger, c.quote(o.n), c.typeName(o.x.Type()), "")
+				ok = false
+			}
+		}
+		if !ok {
+			return nil
+		}
+		return c.integers(n, x, y)
+	}
+	for _, o := range []struct {
+		n    ast.Node
+		x    Node
+		text bool
+	}{{n.Left, x, xText}, {n.Right, y, yText}} {
+		if !o.text {
+			hint := ""
+			if KindOf(o.x.Type()) != None {
+				hint = "; write string(" + c.quote(o.n) + ")"
+			}
+			c.at(o.n, notText, c.quote(o.n), c.typeName(o.x.Type()), hint)
+			return nil
+		}
+	}
+	return join(x, y)
+}
+
+// join puts text behind text.
+func join(x, y Node) Node {
+	var parts []Node
+	for _, n := range []Node{x, y} {
+		if j, ok := n.(*Join); ok {
+			parts = append(parts, j.Parts...)
+		} else {
+			parts = append(parts, n)
+		}
+	}
+	// Literals beside each other are one.
+	merged := parts[:1]
+	for _, p := range parts[1:] {
+		a, aok := merged[len(merged)-1].(*Const)
+		b, bok := p.(*Const)
+		if aok && bok && a.Name == "" && b.Name == "" {
+			merged[len(merged)-1] = &Const{
+				Value: constant.MakeString(constant.StringVal(a.Value) + constant.StringVal(b.Value)),
+				typ:   types.Typ[types.UntypedString],
+			}
+			continue
+		}
+		merged = append(merged, p)
+	}
+	if len(merged) == 1 {
+		return merged[0]
+	}
+	return &Join{Parts: merged}
+}
+
+// integers checks an arithmetic operator on two integers.
+func (c *checker) integers(n *ast.BinaryNode, x, y Node) Node {
+	x, y, t := c.match(n, x, y)
+	if x == nil {
+		return nil
+	}
+	if n.Operator == "/" || n.Operator == "%" {
+		if v := ConstValue(y); v != nil && constant.Sign(v) == 0 {
+			c.at(n.Right, zeroDivision)
+			return nil
+		}
+	}
+	return c.fold(n, &Binary{Op: n.Operator, X: x, Y: y, typ: t})
+}
+
+// fold makes a literal of what is computed from literals, and checks that what is
+// computed from constants fits its type. Named constants are not folded: their
+// value can be another on another platform.
+func (c *checker) fold(n ast.Node, x Node) Node {
+	v := ConstValue(x)
+	if v == nil {
+		return x
+	}
+	t := x.Type()
+	if isUntyped(t) && constant.BitLen(v) > 512 || !isUntyped(t) && !representable(v, t) {
+		c.at(n, overflow, c.quote(n), c.typeName(t))
+		return nil
+	}
+	if Contains(x, func(n Node) bool { k, ok := n.(*Const); return ok && k.Name != "" }) {
+		return x
+	}
+	return &Const{Value: v, typ: t}
+}
+
+// match gives an untyped constant the type of the other operand, and reports types
+// that do not go together.
+func (c *checker) match(n *ast.BinaryNode, x, y Node) (Node, Node, types.Type) {
+	switch xu, yu := isUntyped(x.Type()), isUntyped(y.Type()); {
+	case xu && yu:
+		if keyKindOf(x.Type()) == keyKindOf(y.Type()) {
+			return x, y, x.Type()
+		}
+	case xu && sameSort(ConstValue(x), y.Type()):
+		if x = c.convertConst(n.Left, x, y.Type()); x == nil {
+			return nil, nil, nil
+		}
+		return x, y, y.Type()
+	case yu && sameSort(ConstValue(y), x.Type()):
+		if y = c.convertConst(n.Right, y, x.Type()); y == nil {
+			return nil, nil, nil
+		}
+		return x, y, x.Type()
+	case !xu && !yu && types.Identical(x.Type(), y.Type()):
+		return x, y, x.Type()
+	}
+	c.mismatch(n, n.Left, n.Right, x, y)
+	return nil, nil, nil
+}
+
+// mismatch reports two values whose types do not go together.
+func (c *checker) mismatch(n, left, right ast.Node, x, y Node) {
+	args := []any{c.quote(left), c.typeName(x.Type()), c.quote(right), c.typeName(y.Type())}
+	var hints []string
+	xk, yk := keyKindOf(x.Type()), keyKindOf(y.Type())
+	switch {
+	case xk == Text && yk == Text:
+		for _, o := range []struct {
+			n ast.Node
+			x Node
+		}{{left, x}, {right, y}} {
+			if !types.Identical(o.x.Type(), typString) {
+				hints = append(hints, "string("+c.quote(o.n)+")")
+			}
+		}
+		c.at(n, mismatched, append(args, strings.Join(hints, " and "))...)
+	case isInteger(x.Type()) && isInteger(y.Type()) && !isUntyped(x.Type()) && !isUntyped(y.Type()):
+		c.at(n, mismatched, append(args, c.integerHint(left, right, x, y))...)
+	case xk == Text && yk != None && yk != mixed:
+		c.at(n, mismatched, append(args, "string("+c.quote(right)+")")...)
+	case yk == Text && xk != None && xk != mixed:
+		c.at(n, mismatched, append(args, "string("+c.quote(left)+")")...)
+	default:
+		c.at(n, incompatible, args...)
+	}
+}
+
+// integerHint writes the conversion that makes two integers go together: to the
+// type of the other where that is predeclared, else both to the same.
+func (c *checker) integerHint(left, right ast.Node, x, y Node) string {
+	if b, ok := types.Unalias(x.Type()).(*types.Basic); ok {
+		return b.Name() + "(" + c.quote(right) + ")"
+	}
+	if b, ok := types.Unalias(y.Type()).(*types.Basic); ok {
+		return b.Name() + "(" + c.quote(left) + ")"
+	}
+	return "int64(" + c.quote(left) + ") and int64(" + c.quote(right) + ")"
+}
+
+// common returns the type of a value that is one of nodes, which it gives that
+// type where they are untyped. Texts of different types become a string.
+func (c *checker) common(trees []ast.Node, nodes []Node) (types.Type, []Node) {
+	x, y := nodes[0], nodes[1]
+	xu, yu := isUntyped(x.Type()), isUntyped(y.Type())
+	bothText := keyKindOf(x.Type()) == Text && keyKindOf(y.Type()) == Text
+	switch {
+	case xu && yu && keyKindOf(x.Type()) == keyKindOf(y.Type()):
+		x, y = c.settle(trees[0], x), c.settle(trees[1], y)
+	case xu && !yu && sameSort(ConstValue(x), y.Type()):
+		x = c.convertConst(trees[0], x, y.Type())
+	case yu && !xu && sameSort(ConstValue(y), x.Type()):
+		y = c.convertConst(trees[1], y, x.Type())
+	case !xu && !yu && types.Identical(x.Type(), y.Type()):
+	case !xu && !yu && bothText:
+		return typString, []Node{x, y}
+	default:
+		at := c.text.span(trees[0])
+		at.to = c.text.span(trees[1]).to
+		before := len(c.problems)
+		c.mismatch(trees[0], trees[0], trees[1], x, y)
+		for i := before; i < len(c.problems); i++ {
+			c.problems[i].From, c.problems[i].To = c.text.bytes[at.from], c.text.bytes[at.to]
+		}
+		return nil, nil
+	}
+	if x == nil || y == nil {
+		return nil, nil
+	}
+	return x.Type(), []Node{x, y}
+}
+
+func foldUnary(n *Unary) constant.Value {
+	v := ConstValue(n.X)
+	if n.Op != "-" || v == nil {
+		return nil
+	}
+	return constant.UnaryOp(minus, v, 0)
+}
+
+func foldBinary(n *Binary) constant.Value {
+	op, ok := arithmetic[n.Op]
+	if !ok {
+		return nil
+	}
+	x, y := ConstValue(n.X), ConstValue(n.Y)
+	if x == nil || y == nil {
+		return nil
+	}
+	if op == token.QUO || op == token.REM {
+		if constant.Sign(y) == 0 {
+			return nil
+		}
+		if op == token.QUO {
+			op = token.QUO_ASSIGN // of integers
+		}
+	}
+	return constant.BinaryOp(x, op, y)
+}
+
+func foldConvert(n *Convert) constant.Value {
+	v := ConstValue(n.X)
+	if v == nil {
+		return nil
+	}
+	if keyKindOf(n.typ) != Text || v.Kind() == constant.String {
+		return v
+	}
+	return constant.MakeString(v.ExactString())
+}

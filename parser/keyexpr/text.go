@@ -1,0 +1,431 @@
+package keyexpr
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/parser/lexer"
+)
+
+// text is an expression on its way to expr's parser. The parser is given the
+// expression with some tokens replaced by others of the same length, so that
+// places stay what they are; names are always read from the original. Places are
+// counted in characters, as expr does, until they are reported.
+type text struct {
+	src    string
+	runes  []rune
+	bytes  []int // byte offset of each character, and the length of src
+	tokens []lexer.Token
+	pair   []int       // for a bracket, the index of the other one, else -1
+	at     map[int]int // place of a token -> its index
+}
+
+// span is a range of characters.
+type span struct{ from, to int }
+
+// at returns the original text of a span.
+func (t *text) text(s span) string { return t.src[t.bytes[s.from]:t.bytes[s.to]] }
+
+// clamp turns a location of expr's into a span inside the text.
+func (t *text) clamp(l file.Location) span {
+	to := min(max(l.To, 0), len(t.runes))
+	return span{min(max(l.From, 0), to), to}
+}
+
+// read splits src into tokens, reports what expr's parser would not explain, and
+// replaces what it would stumble over. It returns the elements between the commas
+// outside of all brackets, or false if there is nothing to parse.
+func (c *checker) read() ([]span, bool) {
+	t := &c.text
+	t.src = c.src
+	if len(c.src) > maxText {
+		c.bytesProblem(0, len(c.src), tooLong, len(c.src), maxText)
+		return nil, false
+	}
+	for i, r := range c.src {
+		if r == utf8.RuneError {
+			if _, n := utf8.DecodeRuneInString(c.src[i:]); n == 1 {
+				c.bytesProblem(i, i+1, invalidText)
+				return nil, false
+			}
+		}
+		t.runes = append(t.runes, r)
+		t.bytes = append(t.bytes, i)
+	}
+	t.bytes = append(t.bytes, len(c.src))
+	if !c.lex() || !c.brackets() {
+		return nil, false
+	}
+	c.rewrite()
+	elems := c.split()
+	return elems, !c.broken
+}
+
+// lex fills tokens. A '@' becomes a '_', so that what follows is checked too.
+func (c *checker) lex() bool {
+	t := &c.text
+	for {
+		tokens, err := lexer.Lex(file.NewSource(string(t.runes)))
+		if err == nil {
+			t.tokens = tokens[:len(tokens)-1] // without the end
+			return true
+		}
+		var e *file.Error
+		if !errors.As(err, &e) {
+			e = &file.Error{Message: err.Error()}
+		}
+		at := t.clamp(e.Location)
+		c.broken = true
+		if at.from < at.to && t.runes[at.from] == '@' {
+			c.problem(at, beanRef)
+			t.runes[at.from] = '_'
+			continue
+		}
+		c.problem(at, syntaxError, e.Message)
+		return false
+	}
+}
+
+// brackets pairs the brackets and bounds their depth.
+func (c *checker) brackets() bool {
+	t := &c.text
+	t.at = make(map[int]int, len(t.tokens))
+	t.pair = make([]int, len(t.tokens))
+	var open []int
+	for i, tok := range t.tokens {
+		t.at[tok.From] = i
+		t.pair[i] = -1
+		if tok.Kind != lexer.Bracket {
+			continue
+		}
+		if strings.Contains("([{", tok.Value) {
+			if open = append(open, i); len(open) > maxDepth {
+				c.problem(span{tok.From, tok.To}, tooDeep, maxDepth)
+				return false
+			}
+		} else if len(open) > 0 {
+			t.pair[i] = open[len(open)-1]
+			t.pair[t.pair[i]] = i
+			open = open[:len(open)-1]
+		}
+	}
+	return true
+}
+
+// split returns the elements between the commas outside of all brackets.
+func (c *checker) split() []span {
+	var elems []span
+	depth, first := 0, 0
+	add := func(last int, end span) {
+		if first == last {
+			c.broken = true
+			c.problem(end, emptyExpression)
+			return
+		}
+		elems = append(elems, span{c.text.tokens[first].From, c.text.tokens[last-1].To})
+	}
+	for i, tok := range c.text.tokens {
+		switch {
+		case tok.Is(lexer.Bracket, "(", "[", "{"):
+			depth++
+		case tok.Is(lexer.Bracket):
+			depth--
+		case depth == 0 && tok.Is(lexer.Operator, ","):
+			add(i, span{tok.From, tok.To})
+			first = i + 1
+		}
+	}
+	n := len(c.text.tokens)
+	end := span{0, len(c.text.runes)}
+	if n > 0 {
+		end = span{c.text.tokens[n-1].From, c.text.tokens[n-1].To}
+	}
+	add(n, end)
+	return elems
+}
+
+// wordOperators are SpEL's, with what they are in expr, of the same length.
+var wordOperators = map[string]string{
+	"eq": "==", "ne": "!=", "lt": "< ", "le": "<=", "gt": "> ", "ge": ">=", "div": "/  ", "mod": "%  ",
+	"EQ": "==", "NE": "!=", "LT": "< ", "LE": "<=", "GT": "> ", "GE": ">=", "DIV": "/  ", "MOD": "%  ",
+}
+
+// rewrite replaces tokens that expr's parser would stumble over.
+func (c *checker) rewrite() {
+	t := &c.text
+	operand := false // whether the token before ends an operand
+	for i := 0; i < len(t.tokens); i++ {
+		tok := t.tokens[i]
+		at := span{tok.From, tok.To}
+		switch {
+		case tok.Kind == lexer.Number:
+			c.number(tok)
+			operand = true
+		case tok.Kind == lexer.Bytes:
+			operand = true
+		case tok.Kind == lexer.String:
+			if i > 0 && t.tokens[i-1].Kind == lexer.String && t.tokens[i-1].To == tok.From {
+				c.broken = true
+				prev := t.tokens[i-1]
+				c.problem(span{prev.From, tok.To}, doubledQuote, strconv.Quote(prev.Value+"'"+tok.Value))
+			}
+			operand = true
+		case tok.Kind == lexer.Bracket:
+			operand = strings.Contains(")]}", tok.Value)
+		case c.isMemberName(i):
+			operand = true
+		case tok.Kind == lexer.Identifier:
+			c.rewriteName(i, operand)
+			_, operator := wordOperators[tok.Value]
+			operand = !operand || !operator
+		case strings.HasPrefix(tok.Value, "#"):
+			if tok.Value != "#" || c.next(i).Kind != lexer.Identifier || c.next(i).From != tok.To {
+				if !c.refused {
+					c.broken = true
+					c.problem(at, loneHash)
+				}
+				continue
+			}
+			t.runes[tok.From] = '_'
+			i++ // the name
+			operand = true
+		case isWord(tok.Value):
+			if c.isName(i, operand) {
+				c.blank(at)
+				operand = true
+				continue
+			}
+			if operand && tok.Value == "not" {
+				i++ // "not in" and its like
+			}
+			c.refuseWord(tok, operand)
+			operand = false
+		default:
+			c.refuseOperator(i)
+			operand = false
+		}
+	}
+}
+
+// rewriteName handles an identifier that is no member's name.
+func (c *checker) rewriteName(i int, operand bool) {
+	tok := c.text.tokens[i]
+	at := span{tok.From, tok.To}
+	if operand {
+		if op, ok := wordOperators[tok.Value]; ok {
+			c.problem(at, wordOperator, tok.Value, strings.TrimSpace(op))
+			copy(c.text.runes[tok.From:], []rune(op))
+		}
+		return
+	}
+	// A function of the package hides the built-in one of its name.
+	if b, ok := builtin.Index[tok.Value]; ok && c.next(i).Is(lexer.Bracket, "(") {
+		if c.function(tok.Value) != nil {
+			c.blank(at)
+		} else if builtin.Builtins[b].Predicate {
+			c.refused = true
+		}
+	}
+}
+
+// number reports an integer that expr's parser would refuse.
+func (c *checker) number(tok lexer.Token) {
+	digits := strings.ToLower(strings.ReplaceAll(tok.Value, "_", ""))
+	base := 10
+	if len(digits) > 1 && strings.Contains("xbo", digits[1:2]) {
+		base = 0
+	} else if strings.ContainsAny(digits, ".e") {
+		return
+	}
+	if _, err := strconv.ParseInt(digits, base, 64); err != nil {
+		c.broken = true
+		c.problem(span{tok.From, tok.To}, overflow, tok.Value, "int64")
+	}
+}
+
+// blank replaces a name by one that means nothing to expr.
+func (c *checker) blank(s span) {
+	for i := s.from; i < s.to; i++ {
+		c.text.runes[i] = '_'
+	}
+}
+
+func (c *checker) next(i int) lexer.Token {
+	if i+1 < len(c.text.tokens) {
+		return c.text.tokens[i+1]
+	}
+	return lexer.Token{Kind: lexer.EOF}
+}
+
+// isMemberName reports whether token i names a member, which may be any word.
+func (c *checker) isMemberName(i int) bool {
+	tok := c.text.tokens[i]
+	return i > 0 && c.text.tokens[i-1].Is(lexer.Operator, ".", "?.") && (tok.Kind == lexer.Identifier || isWord(tok.Value))
+}
+
+// isWord reports whether an operator of expr's could be a name.
+func isWord(op string) bool {
+	switch op {
+	case "in", "not", "and", "or", "let", "if", "else", "matches", "contains", "startsWith", "endsWith":
+		return true
+	}
+	return false
+}
+
+// isName reports whether word i, an operator for expr, is the name of something
+// here: where an operand must stand, and for "not", "let" and "if", which may begin
+// an operand, if none follows.
+func (c *checker) isName(i int, operand bool) bool {
+	word := c.text.tokens[i].Value
+	if operand || !c.known(word) {
+		return false
+	}
+	if word != "not" && word != "let" && word != "if" {
+		return true
+	}
+	switch next := c.next(i); next.Kind {
+	case lexer.Operator:
+		return next.Value != "!" && next.Value != "-" && next.Value != "+" && next.Value != "#" && !isWord(next.Value)
+	case lexer.Bracket:
+		return strings.Contains(")]}", next.Value)
+	case lexer.EOF:
+		return true
+	}
+	return false
+}
+
+func (c *checker) refuseWord(tok lexer.Token, operand bool) {
+	at := span{tok.From, tok.To}
+	switch {
+	case tok.Value == "let" && !operand:
+		c.refused = true
+		c.problem(at, notSupported, "let", "use a function of the package")
+	case tok.Value == "if" && !operand:
+		c.problem(at, notSupported, "if", "write condition ? a : b")
+	}
+}
+
+func (c *checker) refuseOperator(i int) {
+	tok := c.text.tokens[i]
+	at := span{tok.From, tok.To}
+	switch tok.Value {
+	case "|":
+		c.problem(at, notSupported, "|", "write the call around its argument: lower(x)")
+	case "::":
+		c.problem(at, notSupported, "::", "leave it out")
+	case ";":
+		c.problem(at, notSupported, ";", "a key is one expression")
+	case "=":
+		if !c.refused {
+			c.broken = true
+			c.problem(at, assignment)
+		}
+	case ".":
+		// SpEL's .?[ ], .![ ], .^[ ] and .$[ ].
+		if n := c.next(i); i+2 < len(c.text.tokens) && c.text.tokens[i+2].Is(lexer.Bracket, "[") && slices.Contains([]string{"?", "!", "^", "$"}, n.Value) {
+			c.broken = true
+			c.problem(span{tok.From, c.text.tokens[i+2].To}, selection, "."+n.Value+"[...]")
+		}
+	}
+}
+
+// parse parses one element.
+func (c *checker) parse(s span) ast.Node {
+	t := &c.text
+	masked := make([]rune, s.to)
+	for i := range s.from {
+		masked[i] = ' '
+	}
+	copy(masked[s.from:], t.runes[s.from:s.to])
+	tree, err := parser.Parse(string(masked))
+	if err == nil {
+		return tree.Node
+	}
+	var e *file.Error
+	if !errors.As(err, &e) {
+		e = &file.Error{Message: err.Error(), Location: file.Location{From: s.from, To: s.to}}
+	}
+	at := t.clamp(e.Location)
+	i, ok := t.at[at.from]
+	switch {
+	case strings.Contains(e.Message, "unexpected token EOF") || strings.HasPrefix(e.Message, "unexpected end"):
+		c.problem(at, syntaxError, "the expression is not complete")
+	case strings.HasPrefix(e.Message, "unexpected token") && ok:
+		c.problem(at, syntaxError, "unexpected "+strconv.Quote(t.text(span{t.tokens[i].From, t.tokens[i].To})))
+	case strings.HasPrefix(e.Message, "Operator ("):
+		c.problem(at, mixedDefault)
+	default:
+		c.problem(at, syntaxError, e.Message)
+	}
+	return nil
+}
+
+// closing returns the end of the bracket that opens at token i.
+func (t *text) closing(i int) int {
+	if i < len(t.tokens) && t.pair[i] > i {
+		return t.tokens[t.pair[i]].To
+	}
+	return len(t.runes)
+}
+
+// span returns the place of a node without brackets around it.
+func (t *text) span(n ast.Node) span { return t.balance(t.bare(n)) }
+
+// balance widens s until it holds both brackets of every pair it holds one of.
+func (t *text) balance(s span) span {
+	for i, tok := range t.tokens {
+		if tok.From < s.from || tok.To > s.to || t.pair[i] < 0 {
+			continue
+		}
+		other := t.tokens[t.pair[i]]
+		s.from, s.to = min(s.from, other.From), max(s.to, other.To)
+	}
+	return s
+}
+
+// bare is span without brackets at the ends: where a begins or b ends in "(a) + (b)".
+func (t *text) bare(n ast.Node) span {
+	at := t.clamp(n.Location())
+	switch n := n.(type) {
+	case *ast.UnaryNode:
+		x := t.bare(n.Node)
+		return span{min(at.from, x.from), x.to}
+	case *ast.BinaryNode:
+		return span{t.bare(n.Left).from, t.bare(n.Right).to}
+	case *ast.ChainNode:
+		return t.bare(n.Node)
+	case *ast.MemberNode:
+		if t.indexed(n) {
+			at.to = t.closing(t.at[at.from])
+		}
+		return span{t.bare(n.Node).from, at.to}
+	case *ast.SliceNode:
+		return span{t.bare(n.Node).from, t.closing(t.at[at.from])}
+	case *ast.CallNode:
+		return span{t.bare(n.Callee).from, t.closing(t.at[at.from] + 1)}
+	case *ast.BuiltinNode:
+		return span{at.from, t.closing(t.at[at.from] + 1)}
+	case *ast.ArrayNode, *ast.MapNode:
+		return span{at.from, t.closing(t.at[at.from])}
+	case *ast.ConditionalNode:
+		return span{t.bare(n.Cond).from, t.bare(n.Exp2).to}
+	case *ast.SequenceNode:
+		return span{t.bare(n.Nodes[0]).from, t.bare(n.Nodes[len(n.Nodes)-1]).to}
+	}
+	return at
+}
+
+// indexed reports whether n is x[i] and not x.name.
+func (t *text) indexed(n *ast.MemberNode) bool {
+	return t.runes[min(n.Location().From, len(t.runes)-1)] == '['
+}
+
+// name returns the original text of an identifier, with the # before it.
+func (t *text) name(n ast.Node) string { return t.text(t.clamp(n.Location())) }
