@@ -1,0 +1,3 @@
+// Package ratelimittest helps to test code that uses package ratelimit: a Clock to
+// set, assertions about gates, and the suite that every ratelimit.Store must pass.
+package ratelimittest
