@@ -146,6 +146,11 @@ func (c *command) generate(args []string, check bool) int {
 	if err != nil {
 		return c.trouble(err)
 	}
+	if info, err := os.Stat(dir); err != nil {
+		return c.trouble(err)
+	} else if !info.IsDir() {
+		return c.trouble(fmt.Errorf("%s is not a directory", dir))
+	}
 	cfg.Dir = dir
 	cfg.Needs = generator.Imports()
 
