@@ -41,7 +41,8 @@ func (t *Target) String() string {
 // is what Limit and Wrapper do.
 //
 // The file was parsed from src with parser.ParseComments; function bodies may have
-// been dropped since. It may be incomplete for syntax errors. Positions are those
+// been dropped since. If it has syntax errors, what is said of places is only as good
+// as what the parser made of it, so they are to be reported first. Positions are those
 // of the file itself, not those that "//line" comments give, in which columns are
 // unknown.
 func Collect(fset *token.FileSet, file *ast.File, src []byte) ([]*Target, diag.List) {

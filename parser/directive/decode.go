@@ -1,7 +1,9 @@
 package directive
 
 import (
+	"cmp"
 	"go/token"
+	"go/types"
 	"regexp"
 	"slices"
 	"strings"
@@ -189,6 +191,7 @@ func durationHint(text, rest string) string {
 		return "the unit is missing: write " + text + "s, " + text + "m, " + text + "h or " + text + "d"
 	}
 	m := durationWord.FindStringSubmatch(rest)
+	whole := m[0] == rest
 	number, word := m[1], m[2]
 	if number == "" && rest == text {
 		number = "1"
@@ -203,9 +206,9 @@ func durationHint(text, rest string) string {
 		return "years differ in length: write 365d"
 	case exponent.MatchString(number + strings.TrimRight(rest[len(m[1]):], "nsumhdw")):
 		e := exponent.FindStringSubmatch(number + strings.TrimRight(rest[len(m[1]):], "nsumhdw"))
-		unit := rest[len(strings.TrimRight(rest, "nsumhdw")):]
+		unit := cmp.Or(rest[len(strings.TrimRight(rest, "nsumhdw")):], "s")
 		return "a duration has no exponent: write " + e[1] + strings.Repeat("0", int(e[2][0]-'0')) + unit
-	case known && number != "":
+	case known && number != "" && whole:
 		return "write " + before + number + unit
 	}
 	return "not a duration: write a number and a unit (ns, us, ms, s, m, h, d, w), like 90s or 1h30m"
@@ -238,6 +241,8 @@ func (dec *decoder) identifier(a *Assignment) string {
 		dec.report(errIdentifier(a, "a keyword of Go cannot be a name"))
 	case name == "_" || name == "init" || name == "main":
 		dec.report(errIdentifier(a, "Go gives this name a meaning of its own: choose another"))
+	case types.Universe.Lookup(name) != nil:
+		dec.report(errIdentifier(a, "this would hide the "+name+" of Go in the whole package: choose another name"))
 	case !token.IsIdentifier(name):
 		dec.report(errIdentifier(a, "not a Go identifier: write letters, digits and _, beginning with a letter"))
 	default:

@@ -88,11 +88,6 @@ func errCharacter(pos diag.Pos, char string) diag.Diagnostic {
 }
 
 func errUnknownVerb(pos diag.Pos, word string) diag.Diagnostic {
-	for _, v := range registry {
-		if o := v.option(word); o != nil {
-			return problem(pos, len(word), CodeUnknownVerb, "%s is an option, and an option has a value right after %s=: write for example %s", word, word, o.Example)
-		}
-	}
 	d := problem(pos, len(word), CodeUnknownVerb, "unknown verb %s", show(word))
 	d.Suggestion = diag.Suggest(word, verbNames())
 	d.Valid = verbNames()
@@ -104,7 +99,7 @@ func errUnknownOption(pos diag.Pos, v *Verb, name string) diag.Diagnostic {
 		return problem(pos, len(name), CodeUnknownOption, "%s takes no options: remove %s", v.Name, show(name))
 	}
 	d := problem(pos, len(name), CodeUnknownOption, "unknown option %s of %s", show(name), v.Name)
-	d.Suggestion = diag.Suggest(name, v.optionNames())
+	d.Suggestion = v.suggest(name)
 	d.Valid = v.optionNames()
 	return d
 }
@@ -121,7 +116,7 @@ func errMissingValue(pos diag.Pos, o *Option) diag.Diagnostic {
 }
 
 func errBlankAtAssign(pos diag.Pos, name, value string) diag.Diagnostic {
-	return problem(pos, 0, CodeMissingValue, "there are no blanks around =: write %s=%s", name, value)
+	return problem(pos, 0, CodeMissingValue, "a value follows its name and = without blanks: write %s=%s", name, value)
 }
 
 func errUnterminated(pos diag.Pos, quote byte) diag.Diagnostic {
@@ -174,11 +169,10 @@ func clip(raw string) string {
 }
 
 func errInteger(a *Assignment, o *Option, hint string) diag.Diagnostic {
-	what := "is not an integer in decimal digits"
-	if len(o.Values) > 0 {
-		what += " nor a word that it takes"
+	d := badValue(a, CodeBadInteger, "not an integer in decimal digits%s", hint)
+	if hint != "" {
+		return d
 	}
-	d := badValue(a, CodeBadInteger, "the value %s%s", what, hint)
 	d.Suggestion = diag.Suggest(a.Value.Text, o.Values)
 	d.Valid = o.Values
 	return d
@@ -247,20 +241,28 @@ func errPolicy(pos diag.Pos, width int, text string) diag.Diagnostic {
 	return problem(pos, width, CodeOutOfRange, "%s", text)
 }
 
-func errDuplicateName(l, first *Limit) diag.Diagnostic {
-	a := l.Directive.Option(optName)
-	return badValue(a, CodeDuplicatePolicy, "the policy of line %d has this name too: give each a name of its own", first.Directive.Pos.Line)
-}
-
-func errDuplicatePolicy(l, first *Limit) diag.Diagnostic {
+func errDuplicate(l, first *Limit) diag.Diagnostic {
+	if a := l.Directive.Option(optName); a != nil {
+		return badValue(a, CodeDuplicatePolicy, "the policy %s has this name too: give each a name of its own", first.whereFrom(l))
+	}
 	return problem(l.Directive.Pos, len(Prefix)+len(l.Directive.Text), CodeDuplicatePolicy,
-		"the policy of line %d has the same algorithm, window and key, so both would share one counter: keep one of them, or give them names (name=…)", first.Directive.Pos.Line)
+		"the policy %s has the same algorithm, window and key, so both would share one counter: keep one of them, or give them names (name=…)", first.whereFrom(l))
 }
 
 func errUnreachable(l, by *Limit) diag.Diagnostic {
 	return problem(l.Directive.Pos, len(Prefix)+len(l.Directive.Text), CodeUnreachable,
-		"this policy can never refuse, because the policy of line %d (%s) never admits enough: remove one of them, or correct max or window",
-		by.Directive.Pos.Line, show(by.Directive.Text))
+		"this policy can never refuse, because the policy %s (%s) never admits enough: remove one of them, or correct max or window",
+		by.whereFrom(l), show(by.Directive.Text))
+}
+
+// whereFrom says where l stands to a reader of the place of other. A type's limits
+// and its method's may be in different files.
+func (l *Limit) whereFrom(other *Limit) string {
+	p := l.Directive.Pos
+	if p.File == other.Directive.Pos.File {
+		return fmt.Sprintf("of line %d", p.Line)
+	}
+	return fmt.Sprintf("at %s:%d", p.File, p.Line)
 }
 
 // days spells a duration of whole days without hours.

@@ -30,6 +30,8 @@ type owner struct {
 type place struct {
 	pos, end token.Pos
 	name     string
+	// target is set if a directive can stand on it.
+	target bool
 	// list is set if other places stand in it, one after the other.
 	list bool
 	// body is set for what is inside a function.
@@ -66,6 +68,10 @@ func (l *layout) add(pos, end token.Pos, name string) {
 	l.places = append(l.places, place{pos: pos, end: end, name: name})
 }
 
+func (l *layout) addTarget(pos, end token.Pos, name string) {
+	l.places = append(l.places, place{pos: pos, end: end, name: name, target: true})
+}
+
 func (l *layout) addList(pos, end token.Pos, name string) {
 	l.places = append(l.places, place{pos: pos, end: end, name: name, list: true})
 }
@@ -96,7 +102,11 @@ func (l *layout) function(decl *ast.FuncDecl) {
 	}
 	name := fmt.Sprintf("%s %s", t.Kind, t.String())
 	l.own(decl.Doc, t)
-	l.add(decl.Pos(), decl.End(), name)
+	if t.Kind == Method {
+		l.addTarget(decl.Pos(), decl.End(), name)
+	} else {
+		l.add(decl.Pos(), decl.End(), name)
+	}
 	if decl.Body != nil {
 		l.addBody(decl.Body.Pos(), decl.Body.End(), name)
 	} else if pos, end, ok := l.droppedBody(decl.End()); ok {
@@ -128,7 +138,7 @@ func (l *layout) general(decl *ast.GenDecl) {
 		switch spec := spec.(type) {
 		case *ast.TypeSpec:
 			l.own(spec.Doc, typeTarget(spec))
-			l.add(pos, spec.End(), "type "+spec.Name.Name)
+			l.addTarget(pos, spec.End(), "type "+spec.Name.Name)
 			l.inside(spec, spec)
 		case *ast.ValueSpec:
 			l.refuse(spec.Doc, cannotStand(kind))
@@ -154,7 +164,7 @@ func (l *layout) inside(node ast.Node, named *ast.TypeSpec) {
 			l.addList(n.Fields.Pos(), n.Fields.End(), "a struct")
 			for _, f := range n.Fields.List {
 				l.refuse(f.Doc, cannotStand("struct field"))
-				l.add(f.Pos(), f.End(), "field "+fieldName(f))
+				l.add(f.Pos(), f.End(), "struct field "+fieldName(f))
 			}
 		case *ast.InterfaceType:
 			l.addList(n.Methods.Pos(), n.Methods.End(), "an interface")
@@ -162,12 +172,15 @@ func (l *layout) inside(node ast.Node, named *ast.TypeSpec) {
 				switch {
 				case len(f.Names) == 0:
 					l.refuse(f.Doc, cannotStand("embedded type"))
+					l.add(f.Pos(), f.End(), "an embedded type")
 				case n != iface:
 					l.refuse(f.Doc, "the interface has no name, so its methods cannot be limited: declare it as a type")
+					l.add(f.Pos(), f.End(), "a method of an interface without a name")
 				default:
-					l.own(f.Doc, Target{Kind: InterfaceMethod, Node: f, Type: named.Name.Name, Spec: named, Name: f.Names[0].Name})
+					t := Target{Kind: InterfaceMethod, Node: f, Type: named.Name.Name, Spec: named, Name: f.Names[0].Name}
+					l.own(f.Doc, t)
+					l.addTarget(f.Pos(), f.End(), "method "+t.String())
 				}
-				l.add(f.Pos(), f.End(), "method "+fieldName(f))
 			}
 		case *ast.FuncLit:
 			l.addBody(n.Body.Pos(), n.Body.End(), "a function literal")
@@ -199,10 +212,10 @@ func (l *layout) floating(group *ast.CommentGroup, comment *ast.Comment) string 
 	}
 	switch {
 	case in != nil && !in.list:
-		return "a directive has no effect inside the declaration of " + in.name + ": " + move
+		return "a directive has no effect inside " + in.name + ": " + move
 	case next == nil || in != nil && next.pos >= in.end:
 		return "nothing follows that the directive could apply to: " + move
-	case next.list:
+	case !next.target:
 		return "a directive cannot stand on " + next.name + ": " + move
 	case l.line(next.pos) > l.line(group.End())+1:
 		return "a blank line separates the directive from " + next.name + ": remove it"

@@ -110,7 +110,7 @@ func (l *Limit) check() diag.List {
 	if burst != nil && l.Algorithm != ratelimit.TokenBucket {
 		diags.Add(errBurstUnused(burst, l.Algorithm))
 	}
-	if l.Max == ratelimit.Unlimited || l.Max == ratelimit.Blocked {
+	if l.switched() {
 		return diags
 	}
 	maxOpt := l.Directive.Option(optMax)

@@ -1,6 +1,7 @@
 package directive
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -34,12 +35,13 @@ func Parse(comment string, pos diag.Pos) (*Directive, diag.List) {
 	return nil, nil
 }
 
-// parser reads the text of one directive. All offsets are those of the comment.
-type parser struct {
+// reader reads the text of one directive. All offsets are those of the comment.
+type reader struct {
 	comment string
 	off     int
 	d       *Directive
-	verb    *Verb
+	verb    *Verb // nil if it is unknown
+	bad     []int // offsets of characters that were reported
 	seen    map[string]Span
 	diags   diag.List
 }
@@ -49,7 +51,7 @@ func parse(comment string, pos diag.Pos) (*Directive, diag.List) {
 	if len(text) > MaxLen {
 		return nil, diag.List{errTooLong(shift(pos, len(Prefix)), len(text))}
 	}
-	p := &parser{
+	p := &reader{
 		comment: comment,
 		off:     len(Prefix),
 		d:       &Directive{Text: text, Pos: pos},
@@ -66,23 +68,26 @@ func parse(comment string, pos diag.Pos) (*Directive, diag.List) {
 
 // characters reports what a reader of the source could not see or would see in
 // another place. In a quoted value an escape can stand for any of it.
-func (p *parser) characters() {
+func (p *reader) characters() {
 	inRun := false
 	for i := len(Prefix); i < len(p.comment); {
 		r, n := utf8.DecodeRuneInString(p.comment[i:])
 		bad := (r == utf8.RuneError && n == 1) || !unicode.IsPrint(r) && r != '\t'
 		if bad && !inRun {
 			p.report(errCharacter(p.at(i), p.comment[i:i+n]))
+			p.bad = append(p.bad, i)
 		}
 		inRun = bad
 		i += n
 	}
 }
 
-func (p *parser) readVerb() {
+func (p *reader) readVerb() {
 	start := p.off
 	word := p.word()
-	if strings.ContainsRune(word, '=') {
+	// A first word without "=" is a verb, but one that is the name of an option only
+	// lacks its value.
+	if strings.ContainsRune(word, '=') || findVerb(VerbLimit).option(word) != nil {
 		p.off = start
 		p.d.Verb = VerbLimit
 		p.d.VerbSpan = Span{start, start}
@@ -97,7 +102,7 @@ func (p *parser) readVerb() {
 }
 
 // readOption reads from a non-blank to the blank after the option.
-func (p *parser) readOption() {
+func (p *reader) readOption() {
 	start := p.off
 	name, ok := p.optionName()
 	if !ok {
@@ -121,6 +126,9 @@ func (p *parser) readOption() {
 	case strings.TrimSpace(value.Text) == "":
 		p.seen[name] = a.NameSpan
 		p.report(errMissingValue(p.at(valueStart), p.verb.option(name)))
+	case slices.ContainsFunc(p.bad, func(i int) bool { return valueStart <= i && i < p.off }):
+		// Its characters were reported, and what it says with them nobody meant.
+		p.seen[name] = a.NameSpan
 	default:
 		p.seen[name] = a.NameSpan
 		p.d.Options = append(p.d.Options, a)
@@ -129,7 +137,7 @@ func (p *parser) readOption() {
 
 // optionName consumes "name=" and returns the name. Whether there is an option of
 // that name does not matter here.
-func (p *parser) optionName() (string, bool) {
+func (p *reader) optionName() (string, bool) {
 	name := leadingName(p.comment[p.off:])
 	rest := p.comment[p.off+len(name):]
 	if name == "" || !isAssign(rest) {
@@ -141,7 +149,7 @@ func (p *parser) optionName() (string, bool) {
 
 // readValue reads the value after "name=". It reports and returns false if there
 // is none that could be told from what follows.
-func (p *parser) readValue(name string) (Value, bool) {
+func (p *reader) readValue(name string) (Value, bool) {
 	start := p.off
 	v := Value{comment: p.d.Pos}
 	if start == len(p.comment) || isBlank(p.comment[start]) {
@@ -189,7 +197,7 @@ func (p *parser) readValue(name string) (Value, bool) {
 
 // missing reports "name=" before a blank or the end. A word that can only be the
 // value that was meant is consumed with it, so that it is not reported again.
-func (p *parser) missing(name string) {
+func (p *reader) missing(name string) {
 	at := p.at(p.off)
 	p.seen[name] = Span{p.off - len(name) - 1, p.off - 1}
 	p.skipBlanks()
@@ -214,9 +222,12 @@ func (p *parser) missing(name string) {
 }
 
 // readJunk reports the words from start up to the next option in one diagnostic.
-func (p *parser) readJunk(start int) {
+func (p *reader) readJunk(start int) {
 	first := p.word()
-	if p.verb != nil && p.verb.option(first) != nil {
+	if p.verb == nil {
+		return
+	}
+	if p.verb.option(first) != nil {
 		p.bareOption(start, first)
 		return
 	}
@@ -236,7 +247,8 @@ func (p *parser) readJunk(start int) {
 	}
 	junk := p.comment[start:end]
 	if n := len(p.d.Options); n > 0 {
-		if a := p.d.Options[n-1]; a.Value.Kind == Bare && onlyBlanks(p.comment[a.Value.Span.End:start]) {
+		a := p.d.Options[n-1]
+		if a.Value.Kind == Bare && p.verb.option(a.Name).takesExpr() && onlyBlanks(p.comment[a.Value.Span.End:start]) {
 			p.report(errUnquoted(p.at(start), junk, a.Name, p.comment[a.Value.Span.Start:end]))
 			return
 		}
@@ -245,22 +257,26 @@ func (p *parser) readJunk(start int) {
 }
 
 // bareOption reports the name of an option without "=" right after it.
-func (p *parser) bareOption(start int, name string) {
+func (p *reader) bareOption(start int, name string) {
 	o := p.verb.option(name)
 	at := p.at(start)
 	p.seen[name] = Span{start, start + len(name)}
 	p.skipBlanks()
-	if p.off < len(p.comment) && p.comment[p.off] == '=' {
+	if strings.HasPrefix(p.comment[p.off:], "=") {
 		p.off++
 		p.skipBlanks()
+	}
+	mark := p.off
+	if _, isOption := p.optionName(); !isOption && p.off < len(p.comment) {
 		p.report(errBlankAtAssign(at, name, p.word()))
 		return
 	}
+	p.off = mark
 	p.report(errMissingValue(at, o))
 }
 
 // word consumes up to the next blank.
-func (p *parser) word() string {
+func (p *reader) word() string {
 	start := p.off
 	for p.off < len(p.comment) && !isBlank(p.comment[p.off]) {
 		p.off++
@@ -268,15 +284,15 @@ func (p *parser) word() string {
 	return p.comment[start:p.off]
 }
 
-func (p *parser) skipBlanks() {
+func (p *reader) skipBlanks() {
 	for p.off < len(p.comment) && isBlank(p.comment[p.off]) {
 		p.off++
 	}
 }
 
-func (p *parser) at(offset int) diag.Pos { return shift(p.d.Pos, offset) }
+func (p *reader) at(offset int) diag.Pos { return shift(p.d.Pos, offset) }
 
-func (p *parser) report(d diag.Diagnostic) { p.diags.Add(d) }
+func (p *reader) report(d diag.Diagnostic) { p.diags.Add(d) }
 
 // closingQuote is the length of the quoted text that s begins with, or -1 if it
 // does not end.

@@ -14,22 +14,26 @@ import (
 // are those for which Limit reported nothing, in the order written.
 func CheckLimits(limits []Limit) diag.List {
 	var diags diag.List
+	var distinct []*Limit
 	for i := range limits {
-		l := &limits[i]
-		if first := sameIdentity(l, limits[:i]); first != nil {
-			diags.Add(first.duplicate(l))
-			continue
+		if first := sameIdentity(&limits[i], distinct); first != nil {
+			diags.Add(errDuplicate(&limits[i], first))
+		} else {
+			distinct = append(distinct, &limits[i])
 		}
-		if by := unreachableBy(limits, i); by != nil {
+	}
+	for i, l := range distinct {
+		if by := unreachableBy(distinct, i); by != nil {
 			diags.Add(errUnreachable(l, by))
 		}
 	}
+	diags.Sort()
 	return diags
 }
 
-func sameIdentity(l *Limit, earlier []Limit) *Limit {
-	for i := range earlier {
-		e := &earlier[i]
+// sameIdentity returns the limit that has the identity of l, or nil.
+func sameIdentity(l *Limit, earlier []*Limit) *Limit {
+	for _, e := range earlier {
 		if l.Name != e.Name {
 			continue
 		}
@@ -40,25 +44,14 @@ func sameIdentity(l *Limit, earlier []Limit) *Limit {
 	return nil
 }
 
-// duplicate is the problem that later has the identity of l.
-func (l *Limit) duplicate(later *Limit) diag.Diagnostic {
-	if later.Name != "" {
-		return errDuplicateName(later, l)
-	}
-	return errDuplicatePolicy(later, l)
-}
-
 // unreachableBy returns a limit that keeps limits[i] from ever refusing a call. Of
 // two that do so to each other, only the later is unreachable.
-func unreachableBy(limits []Limit, i int) *Limit {
-	for j := range limits {
-		if j == i || !implies(&limits[j], &limits[i]) {
-			continue
+func unreachableBy(limits []*Limit, i int) *Limit {
+	l := limits[i]
+	for j, by := range limits {
+		if j != i && implies(by, l) && (j < i || !implies(l, by)) {
+			return by
 		}
-		if j > i && implies(&limits[i], &limits[j]) {
-			continue
-		}
-		return &limits[j]
 	}
 	return nil
 }
@@ -70,17 +63,16 @@ func unreachableBy(limits []Limit, i int) *Limit {
 //
 // Only limits with one key and one cost are compared. A limit for all calls does
 // bound the calls of each key, but a limit with a key also refuses calls that have
-// none, and is not without effect.
+// none, and is not without effect. Unlimited and blocked are switches: what they
+// do to other limits is meant.
 func implies(b, a *Limit) bool {
 	switch {
 	case b.Mode != ratelimit.Enforce || a.Mode == ratelimit.Off:
 		return false
-	case b.Max == ratelimit.Unlimited || a.Max == ratelimit.Unlimited || a.Max == ratelimit.Blocked:
+	case a.switched() || b.switched():
 		return false
 	case !a.sameKey(b) || !a.sameCost(b):
 		return false
-	case b.Max == ratelimit.Blocked:
-		return true
 	}
 	if a.Algorithm == ratelimit.TokenBucket {
 		return impliesBucket(b, a)
@@ -114,6 +106,11 @@ func impliesBucket(b, a *Limit) bool {
 		atOnce = 2 * b.Max
 	}
 	return atOnce <= a.capacity() && !lessProduct(a.Max, b.Window, b.Max, a.Window)
+}
+
+// switched reports whether l admits every call or none.
+func (l *Limit) switched() bool {
+	return l.Max == ratelimit.Unlimited || l.Max == ratelimit.Blocked
 }
 
 // capacity is the most that l admits at once.

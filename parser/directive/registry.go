@@ -1,6 +1,11 @@
 package directive
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+)
 
 // Verb is a verb of the language.
 type Verb struct {
@@ -27,6 +32,9 @@ type Option struct {
 	// Doc is one line.
 	Doc     string `json:"doc"`
 	Example string `json:"example"`
+	// Aliases are what other tools call the option. They are not accepted, only
+	// understood well enough to suggest the name.
+	Aliases []string `json:"aliases,omitempty"`
 	// Targets are what the option is possible on; nil means all of its verb's.
 	Targets []TargetKind `json:"targets,omitempty"`
 }
@@ -113,31 +121,37 @@ var registry = []Verb{
 		Options: []Option{
 			{
 				Name: optMax, Type: Count, Values: []string{wordUnlimited, wordBlocked}, Default: "5",
+				Aliases: []string{"limit", "maximum", "rate", "count", "requests", "calls"},
 				Doc:     "units admitted per window; unlimited admits every call, blocked refuses every call",
 				Example: "max=100",
 			},
 			{
 				Name: optWindow, Type: Duration, Default: "1m",
+				Aliases: []string{"per", "period", "interval", "duration", "every"},
 				Doc:     "length of the window; d is 24 hours and w 7 days",
 				Example: "window=1h30m",
 			},
 			{
 				Name: optKey, Type: Key, Default: wordGlobal,
+				Aliases: []string{"by", "scope"},
 				Doc:     "whose calls share a counter: a dimension, a list of them, or an expression over the method's parameters",
 				Example: "key=`[req.TenantID, req.UserID]`",
 			},
 			{
 				Name: optAlgorithm, Type: Choice, Values: []string{"sliding-log", "token-bucket", "fixed-window"}, Default: "sliding-log",
+				Aliases: []string{"algo", "strategy", "type"},
 				Doc:     "how calls are counted: exactly, with bursts, or per window",
 				Example: "algorithm=token-bucket",
 			},
 			{
 				Name: optBurst, Type: Count,
+				Aliases: []string{"capacity"},
 				Doc:     "capacity of a token bucket; max if not given",
 				Example: "algorithm=token-bucket max=10 window=1s burst=20",
 			},
 			{
 				Name: optCost, Type: Cost, Default: "1",
+				Aliases: []string{"weight", "tokens", "units"},
 				Doc:     "units that one call takes",
 				Example: "cost=`len(req.Items)`",
 			},
@@ -205,6 +219,7 @@ func Verbs() []Verb {
 		for j := range v.Options {
 			o := &v.Options[j]
 			o.Values = slices.Clone(o.Values)
+			o.Aliases = slices.Clone(o.Aliases)
 			o.Targets = slices.Clone(o.Targets)
 		}
 	}
@@ -228,6 +243,19 @@ func (v *Verb) option(name string) *Option {
 	}
 	return nil
 }
+
+// suggest is the option that was probably meant by name, or "".
+func (v *Verb) suggest(name string) string {
+	for i := range v.Options {
+		if slices.Contains(v.Options[i].Aliases, strings.ToLower(name)) {
+			return v.Options[i].Name
+		}
+	}
+	return diag.Suggest(name, v.optionNames())
+}
+
+// takesExpr reports whether values of o may be expressions, which hold blanks.
+func (o *Option) takesExpr() bool { return o.Type == Key || o.Type == Cost }
 
 func (v *Verb) optionNames() []string {
 	names := make([]string, len(v.Options))
