@@ -86,6 +86,14 @@ func TestForeignContentAtAKeyIsAnError(t *testing.T) {
 		for i := range whole {
 			content = append(content, whole[:i])
 		}
+		if p.Algorithm == ratelimit.SlidingLog {
+			header, times := "L\x04\x06\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x01"
+			content = append(content,
+				header+"\x00\x00"+times+"\x00\x00",                  // no units
+				header+"\x00\x00"+times+"\x10\x01",                  // 4097
+				header+"\x00\x00"+times+"\x00\x01"+times+"\x00\x01", // an entry of none
+			)
+		}
 		for other, state := range states {
 			if other != p.ID {
 				content = append(content, state)

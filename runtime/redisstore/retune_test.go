@@ -38,6 +38,19 @@ func TestAChangedLimitKeepsWhatWasCounted(t *testing.T) {
 	}
 }
 
+func TestALoweredBurstIsOwedAtMostOnce(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	p := &ratelimit.Policy{ID: "p", Algorithm: ratelimit.TokenBucket, Limit: 10, Window: 10 * time.Second, Burst: 100}
+	f.want(0, p, 100, admitted(0, 100*time.Second))
+	p.Burst = 5
+	f.want(0, p, 1, refused(0, time.Second, 5*time.Second))
+	f.want(sec-1, p, 1, refused(0, time.Microsecond, 4*time.Second+time.Microsecond))
+	f.want(sec, p, 1, admitted(0, 5*time.Second))
+	p.Limit, p.Burst = 10000, 5
+	f.want(sec, p, 1, refused(0, time.Millisecond, 5*time.Millisecond))
+}
+
 func TestARaisedLimitLeavesNoOldWait(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 )
 
 // server is a redis-server of our own on a loopback port, without persistence.
@@ -144,6 +145,7 @@ func TestMain(m *testing.M) {
 	if addr := os.Getenv(hammerEnv); addr != "" {
 		hammer(addr)
 	}
+	logging.Disable() // go-redis's reports of the failures that tests provoke
 	code := m.Run()
 	if shared != nil {
 		shared.kill()

@@ -273,12 +273,12 @@ function algorithms.bucket(op, raw)
     q, r = q1, r1
   end
 
-  -- The estimate is off by one at most: it is a quotient below 2^30.
+  -- The quotient is below 2^30 and not exact; a floor of it is off by one at most.
   function op.remaining()
-    local n = floor((fullq - q + (fullr - r) / l) * l / w)
-    n = min(max(n, 0), op.capacity)
-    while n > 0 and exceeds(add(n, q, r)) do n = n - 1 end
-    while n < op.capacity and not exceeds(add(n + 1, q, r)) do n = n + 1 end
+    local n = max(floor((fullq - q + (fullr - r) / l) * l / w) - 1, 0)
+    while n < op.capacity and not exceeds(add(n + 1, q, r)) do
+      n = n + 1
+    end
     return n
   end
 

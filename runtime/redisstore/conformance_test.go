@@ -1,0 +1,41 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimittest"
+	"github.com/ratelimitgen/ratelimitgen/runtime/redisstore"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client, _ := sharedClient(t)
+	ratelimittest.TestStore(t, ratelimittest.Harness{New: func(tb testing.TB) ratelimittest.Subject {
+		prefix := fmt.Sprintf("conformance%d:", prefixes.Add(1))
+		store := redisstore.NewFakeTime(client, prefix)
+		clock := ratelimittest.NewClock(time.Unix(0, 0))
+		return ratelimittest.Subject{
+			Limiter: ratelimit.New(ratelimit.WithStore("", store), ratelimit.WithClock(clock)),
+			SetTime: func(us int64) {
+				clock.Set(time.UnixMicro(us))
+				if err := client.Set(ctx, prefix+"now", us, 0).Err(); err != nil {
+					tb.Fatal(err)
+				}
+			},
+			Dump: func(p *ratelimit.Policy, key string) []byte {
+				raw, err := client.Get(ctx, store.KeyOf(p, key)).Bytes()
+				if err != nil && err != redis.Nil {
+					tb.Fatal(err)
+				}
+				return raw
+			},
+		}
+	}})
+}
