@@ -133,8 +133,10 @@ func Escape(s string) string {
 			fmt.Fprintf(&b, `\x%02x`, s[i])
 		case unsafeRune(r) && r < 0x80:
 			fmt.Fprintf(&b, `\x%02x`, r)
-		case unsafeRune(r):
+		case unsafeRune(r) && r <= 0xffff:
 			fmt.Fprintf(&b, `\u%04x`, r)
+		case unsafeRune(r):
+			fmt.Fprintf(&b, `\U%08x`, r)
 		default:
 			b.WriteString(s[i : i+n])
 		}

@@ -9,7 +9,7 @@ import "strings"
 func Suggest(word string, valid []string) string {
 	fold := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "_", "-") }
 	w := fold(word)
-	if len(w) > 64 {
+	if w == "" || len(w) > 64 { // no name is so long
 		return ""
 	}
 	limit := 2
