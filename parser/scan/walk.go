@@ -94,7 +94,7 @@ func (w *walker) wildcard(pattern string) error {
 		w.diags.Add(noMatch("%s matches no packages: directories named testdata, or beginning with . or _, are left out; name the directory itself", pattern))
 		return nil
 	}
-	err := t.walk(w.abs(start), start)
+	err := t.walk(w.abs(start), start, true)
 	if errors.Is(err, fs.ErrNotExist) {
 		w.diags.Add(noMatch("there is no directory %s", start))
 		return nil
@@ -158,14 +158,18 @@ type tree struct {
 }
 
 // walk visits dir, an absolute path that the pattern would spell as name, and the
-// directories below it. Links to directories are not followed, except at the top.
-func (t *tree) walk(dir, name string) error {
+// directories below it. Links to directories are not followed, except at the top,
+// and neither are other modules.
+func (t *tree) walk(dir, name string, top bool) error {
 	if t.ignored(dir) {
 		return nil
 	}
 	entries, err := t.readDir(dir)
 	if err != nil {
 		return err
+	}
+	if !top && slices.ContainsFunc(entries, isModFile) {
+		return nil // another module
 	}
 	if t.match(name) && t.add(dir, entries) {
 		t.matched = true
@@ -177,17 +181,15 @@ func (t *tree) walk(dir, name string) error {
 		if !e.IsDir() || hidden(e.Name()) {
 			continue
 		}
-		sub := filepath.Join(dir, e.Name())
-		if info, err := os.Stat(filepath.Join(sub, "go.mod")); err == nil && !info.IsDir() {
-			continue // another module
-		}
-		err := t.walk(sub, path.Join(name, e.Name()))
+		err := t.walk(filepath.Join(dir, e.Name()), path.Join(name, e.Name()), false)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
 }
+
+func isModFile(e fs.DirEntry) bool { return e.Name() == "go.mod" && !e.IsDir() }
 
 // hidden reports whether patterns leave out directories of this name.
 func hidden(elem string) bool {
