@@ -125,6 +125,10 @@ func (c *checker) cost() Node {
 	if n == nil {
 		return nil
 	}
+	if v := ConstValue(n); v != nil && !representable(v, types.Typ[types.Int64]) {
+		c.at(tree, overflow, v.ExactString(), "int64")
+		return nil
+	}
 	return c.settle(tree, n)
 }
 
@@ -141,7 +145,7 @@ func (c *checker) keyElement(n ast.Node) Node {
 		c.at(array, nestedTuple)
 		return nil
 	}
-	x := c.element(n)
+	x := c.settle(n, c.element(n))
 	if x == nil {
 		return nil
 	}
@@ -225,7 +229,7 @@ func (c *checker) element(n ast.Node) Node {
 	if _, ok := x.(*Dim); ok {
 		return x
 	}
-	return c.keyable(n, c.settle(n, x))
+	return c.keyable(n, x)
 }
 
 // choice checks the operators that choose among alternatives; sub checks those.
@@ -413,7 +417,7 @@ func (c *checker) defaults(n, left, right ast.Node, notEmpty bool, sub func(ast.
 		// (a ?? b) ?? c is a list of three. So is (a ?: b) with anything behind it:
 		// the last of the inner ones takes the outer condition.
 		last := len(d.Alts) - 1
-		if !notEmpty || allNotEmpty(d.Alts[:last]) {
+		if !notEmpty || settled(d.Alts[:last]) {
 			alts = append(slices.Clone(d.Alts[:last]), Alt{d.Alts[last].Node, notEmpty})
 		}
 	}
@@ -425,8 +429,12 @@ func (c *checker) defaults(n, left, right ast.Node, notEmpty bool, sub func(ast.
 	return &Default{Alts: alts, typ: typ}
 }
 
-func allNotEmpty(alts []Alt) bool {
-	return !slices.ContainsFunc(alts, func(a Alt) bool { return !a.NotEmpty })
+// settled reports whether no alternative is taken that is empty text.
+func settled(alts []Alt) bool {
+	return !slices.ContainsFunc(alts, func(a Alt) bool {
+		_, dim := a.Node.(*Dim)
+		return !a.NotEmpty && !dim && keyKindOf(a.Type()) == Text
+	})
 }
 
 func isElvis(n ast.Node) bool { _, ok := n.(*ast.ConditionalNode); return ok }

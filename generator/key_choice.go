@@ -1,0 +1,368 @@
+package generator
+
+import (
+	"go/types"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
+)
+
+func isMap(t types.Type) bool { _, ok := t.Underlying().(*types.Map); return ok }
+
+// element renders what uses n: the last one returns from the function.
+func (k *keyCode) element(b *block, n keyexpr.Node, last bool) {
+	switch n := n.(type) {
+	case *keyexpr.Cond:
+		k.elementCond(b, n, last)
+		return
+	case *keyexpr.Default:
+		k.elementDefault(b, n, last)
+		return
+	}
+	b.add(k.finish(k.leaf(b, n, false), last)...)
+}
+
+// finish uses the result of a leaf.
+func (k *keyCode) finish(result string, last bool) []jen.Code {
+	if last {
+		return []jen.Code{jen.Return(jen.Id(result))}
+	}
+	return []jen.Code{jen.Id(k.buf).Op("=").Id(result)}
+}
+
+func (k *keyCode) elementCond(b *block, n *keyexpr.Cond, last bool) {
+	c := k.cond(b, n.If)
+	branch := func(n keyexpr.Node, facts map[string]bool) []jen.Code {
+		in := &block{code: k, leave: true}
+		k.scoped(func() {
+			k.learn(facts)
+			k.element(in, n, last)
+		})
+		return in.done()
+	}
+	b.flush()
+	then := branch(n.Then, c.ifTrue)
+	if last {
+		b.add(jen.If(jen.Id(c.text)).Block(then...))
+		k.learn(c.ifFalse)
+		k.element(b, n.Else, true)
+		return
+	}
+	b.add(jen.If(jen.Id(c.text)).Block(then...).Else().Block(branch(n.Else, c.ifFalse)...))
+}
+
+func (k *keyCode) elementDefault(b *block, n *keyexpr.Default, last bool) {
+	b.flush()
+	rest := n.Alts[len(n.Alts)-1].Node
+	if last {
+		for _, alt := range n.Alts[:len(n.Alts)-1] {
+			b.add(k.attempt(alt.Node, alt.NotEmpty, func(result string) []jen.Code { return k.finish(result, true) })...)
+		}
+		k.element(b, rest, true)
+		return
+	}
+	alt := n.Alts[0]
+	if len(n.Alts) > 2 {
+		rest = &keyexpr.Default{Alts: n.Alts[1:]}
+	}
+	otherwise := func() []jen.Code {
+		in := &block{code: k, leave: true}
+		k.scoped(func() { k.element(in, rest, false) })
+		return in.done()
+	}
+	if in, result := k.plainAttempt(alt); in != nil {
+		b.add(jen.If(jen.Id(allHold(in.pending))).Block(k.finish(result, false)...).Else().Block(otherwise()...))
+		return
+	}
+	found := k.names.allot("found", "found")
+	b.add(jen.Id(found).Op(":=").False())
+	b.add(k.attempt(alt.Node, alt.NotEmpty, func(result string) []jen.Code {
+		return append(k.finish(result, false), jen.Id(found).Op("=").True())
+	})...)
+	b.add(jen.If(jen.Op("!").Id(found)).Block(otherwise()...))
+}
+
+// attempt renders statements that use n if it has a value, and do nothing if not.
+func (k *keyCode) attempt(n keyexpr.Node, notEmpty bool, use func(result string) []jen.Code) []jen.Code {
+	in := k.nested()
+	switch n := n.(type) {
+	case *keyexpr.Cond:
+		c := k.cond(in, n.If)
+		var then, otherwise []jen.Code
+		k.scoped(func() {
+			k.learn(c.ifTrue)
+			then = k.attempt(n.Then, notEmpty, use)
+		})
+		k.scoped(func() {
+			k.learn(c.ifFalse)
+			otherwise = k.attempt(n.Else, notEmpty, use)
+		})
+		return in.done(jen.If(jen.Id(c.text)).Block(then...).Else().Block(otherwise...))
+	case *keyexpr.Default:
+		if chosenDim(n) {
+			return k.attemptFirst(n.Alts, notEmpty, use)
+		}
+	}
+	var result string
+	k.scoped(func() { result = k.leaf(in, n, notEmpty) })
+	return in.done(use(result)...)
+}
+
+// plainAttempt renders an alternative that depends on checks alone; nil if it does
+// not.
+func (k *keyCode) plainAttempt(alt keyexpr.Alt) (in *block, result string) {
+	switch alt.Node.(type) {
+	case *keyexpr.Cond, *keyexpr.Default:
+		return nil, ""
+	}
+	saved := k.names
+	k.names = saved.child() // for names that are dropped again
+	in = k.nested()
+	k.scoped(func() { result = k.leaf(in, alt.Node, alt.NotEmpty) })
+	k.names = saved
+	if !in.plain() || len(in.pending) == 0 {
+		return nil, ""
+	}
+	return in, result
+}
+
+// attemptFirst is attempt for the first of alts that has a value. If that is empty,
+// and must not be, the others are not asked.
+func (k *keyCode) attemptFirst(alts []keyexpr.Alt, notEmpty bool, use func(result string) []jen.Code) []jen.Code {
+	alt := alts[0]
+	if len(alts) == 1 {
+		return k.attempt(alt.Node, notEmpty, use)
+	}
+	found := k.names.allot("found", "found")
+	code := []jen.Code{jen.Id(found).Op(":=").False()}
+	if _, isCond := alt.Node.(*keyexpr.Cond); isDim(alt.Node) || isCond && chosenDim(alt.Node) {
+		code = append(code, k.attempt(alt.Node, alt.NotEmpty || notEmpty, func(result string) []jen.Code {
+			return append([]jen.Code{jen.Id(found).Op("=").True()}, use(result)...)
+		})...)
+	} else {
+		in := k.nested()
+		var result string
+		k.scoped(func() {
+			v := k.notEmpty(in, alt.Node, k.keep(in, alt.Node, k.value(in, alt.Node), useAgain), alt.NotEmpty)
+			in.add(jen.Id(found).Op("=").True())
+			result = k.appendValue(k.notEmpty(in, alt.Node, v, notEmpty), alt.Type())
+		})
+		code = append(code, in.done(use(result)...)...)
+	}
+	return append(code, jen.If(jen.Op("!").Id(found)).Block(k.attemptFirst(alts[1:], notEmpty, use)...))
+}
+
+// variable makes n a variable, which is zero if n is absent, and ok, if not "", a
+// variable that tells whether it is there.
+func (k *keyCode) variable(b *block, n keyexpr.Node) (v val, ok string) {
+	b.flush()
+	id := k.names.allot(localName(n), "v")
+	if d, isDefault := n.(*keyexpr.Default); isDefault && len(d.Alts) == 2 && keyexpr.ConstValue(d.Alts[1].Node) != nil {
+		last := k.value(b, d.Alts[1].Node)
+		in := k.nested()
+		var first val
+		k.scoped(func() { first = k.fit(k.alternative(in, d, 0), d.Alts[0].Type(), n.Type()) })
+		if basic, ok := n.Type().(*types.Basic); ok && isLiteral(d.Alts[1].Node) && isDefaultType(basic) {
+			b.add(jen.Id(id).Op(":=").Id(last.text))
+		} else {
+			b.add(jen.Var().Id(id).Add(k.typ(n.Type())).Op("=").Id(last.text))
+		}
+		b.add(in.done(jen.Id(id).Op("=").Id(first.text))...)
+		return name(id), ""
+	}
+	b.add(jen.Var().Id(id).Add(k.typ(n.Type())))
+	if n.MayBeAbsent() {
+		ok = k.names.allot("ok", "ok")
+		b.add(jen.Var().Id(ok).Bool())
+	}
+	b.add(k.assign(n, n.Type(), func(v string) []jen.Code {
+		set := []jen.Code{jen.Id(id).Op("=").Id(v)}
+		if ok != "" {
+			set = append(set, jen.Id(ok).Op("=").True())
+		}
+		return set
+	})...)
+	return name(id), ok
+}
+
+// isDefaultType reports whether a literal has type t where nothing says otherwise.
+func isDefaultType(t *types.Basic) bool {
+	return t.Kind() == types.String || t.Kind() == types.Int || t.Kind() == types.Bool
+}
+
+// assign renders statements that set a variable of type t if n has a value.
+func (k *keyCode) assign(n keyexpr.Node, t types.Type, set func(string) []jen.Code) []jen.Code {
+	in := k.nested()
+	switch n := n.(type) {
+	case *keyexpr.Cond:
+		c := k.cond(in, n.If)
+		var then, otherwise []jen.Code
+		k.scoped(func() {
+			k.learn(c.ifTrue)
+			then = k.assign(n.Then, t, set)
+		})
+		k.scoped(func() {
+			k.learn(c.ifFalse)
+			otherwise = k.assign(n.Else, t, set)
+		})
+		return in.done(jen.If(jen.Id(c.text)).Block(then...).Else().Block(otherwise...))
+	case *keyexpr.Default:
+		return k.assignFirst(n, t, set)
+	}
+	var v val
+	k.scoped(func() { v = k.fit(k.value(in, n), n.Type(), t) })
+	return in.done(set(v.text)...)
+}
+
+// assignFirst sets a variable to the first alternative that has a value.
+func (k *keyCode) assignFirst(d *keyexpr.Default, t types.Type, set func(string) []jen.Code) []jen.Code {
+	if len(d.Alts) == 1 {
+		return k.assign(d.Alts[0].Node, t, set)
+	}
+	rest := &keyexpr.Default{Alts: d.Alts[1:]}
+	in := k.nested()
+	var v val
+	k.scoped(func() { v = k.fit(k.alternative(in, d, 0), d.Alts[0].Type(), t) })
+	if in.plain() && len(in.pending) > 0 {
+		return []jen.Code{jen.If(jen.Id(allHold(in.pending))).Block(set(v.text)...).
+			Else().Block(k.assignFirst(rest, t, set)...)}
+	}
+	found := k.names.allot("found", "found")
+	code := []jen.Code{jen.Id(found).Op(":=").False()}
+	code = append(code, in.done(append(set(v.text), jen.Id(found).Op("=").True())...)...)
+	return append(code, jen.If(jen.Op("!").Id(found)).Block(k.assignFirst(rest, t, set)...))
+}
+
+// alternative renders alternative i of d and requires that it counts as a value.
+func (k *keyCode) alternative(b *block, d *keyexpr.Default, i int) val {
+	alt := d.Alts[i]
+	v := k.value(b, alt.Node)
+	if canBeNil(alt.Type()) {
+		v = k.keep(b, alt.Node, v, useAgain)
+		k.notNil(b, v)
+	}
+	return k.notEmpty(b, alt.Node, v, alt.NotEmpty)
+}
+
+// notEmpty requires that the text v is not empty, if asked for.
+func (k *keyCode) notEmpty(b *block, n keyexpr.Node, v val, asked bool) val {
+	if !asked {
+		return v
+	}
+	v = k.keep(b, n, v, useAgain)
+	text := v.in(precCompare + 1)
+	b.require(check{text + ` != ""`, text + ` == ""`}, v.use == useAlways)
+	return v
+}
+
+// fit converts text of one type to a string where alternatives differ.
+func (k *keyCode) fit(v val, from, to types.Type) val {
+	if keyexpr.KindOf(to) == keyexpr.Text && !types.Identical(from, to) {
+		return k.as(v, from, types.String, "string")
+	}
+	return v
+}
+
+// amount renders a cost.
+func (k *keyCode) amount(b *block, n keyexpr.Node, _ bool) string {
+	v := k.value(b, n)
+	if isLiteral(n) {
+		return v.text
+	}
+	return k.as(v, n.Type(), types.Int64, "int64").text
+}
+
+// appended renders the key with n behind it.
+func (k *keyCode) appended(b *block, n keyexpr.Node, notEmpty bool) string {
+	switch {
+	case isDim(n):
+		return k.appendDim(b, n.(*keyexpr.Dim))
+	case k.raw && !notEmpty:
+		return k.appendPieces(b, n)
+	}
+	if c, ok := n.(*keyexpr.Convert); ok && keyexpr.KindOf(c.Type()) == keyexpr.Text && keyexpr.KindOf(c.X.Type()) != keyexpr.None {
+		n = c.X // the text is what the runtime writes
+	}
+	if keyexpr.KindOf(n.Type()) != keyexpr.Text {
+		notEmpty = false // what is text by conversion is not empty
+	}
+	return k.appendValue(k.notEmpty(b, n, k.value(b, n), notEmpty), n.Type())
+}
+
+// appendValue renders the key with v, of type t, behind it.
+func (k *keyCode) appendValue(v val, t types.Type) string {
+	if k.raw {
+		return k.appendPiece(v, t)
+	}
+	fn, arg := k.encoder(v, t)
+	return k.runtime(fn) + "(" + k.buf + ", " + arg + ")"
+}
+
+// encoder returns the runtime's function for an element, and its argument.
+func (k *keyCode) encoder(v val, t types.Type) (fn, arg string) {
+	switch keyexpr.KindOf(t) {
+	case keyexpr.Signed:
+		return "AppendInt", k.as(v, t, types.Int64, "int64").text
+	case keyexpr.Unsigned:
+		return "AppendUint", k.as(v, t, types.Uint64, "uint64").text
+	case keyexpr.Boolean:
+		return "AppendBool", k.as(v, t, types.Bool, "bool").text
+	}
+	return "AppendText", k.text(v, t).text
+}
+
+// appendDim renders the key with what the request tells behind it. The runtime
+// checks for absence itself where nothing else is chosen then.
+func (k *keyCode) appendDim(b *block, n *keyexpr.Dim) string {
+	fn := "AppendUser"
+	if n.Kind == keyexpr.IP {
+		fn = "AppendIP"
+	}
+	if !b.leave {
+		k.value(b, n)
+	}
+	return k.runtime(fn) + "(" + k.buf + ", " + k.request() + ")"
+}
+
+// appendPieces appends text piece by piece, so that joining makes no string. All
+// of it is evaluated before the first is appended.
+func (k *keyCode) appendPieces(b *block, n keyexpr.Node) string {
+	pieces := []keyexpr.Node{n}
+	if j, ok := n.(*keyexpr.Join); ok {
+		pieces = append([]keyexpr.Node(nil), j.Parts...)
+	}
+	for i, p := range pieces {
+		if c, ok := p.(*keyexpr.Convert); ok && keyexpr.KindOf(c.Type()) == keyexpr.Text {
+			pieces[i] = c.X
+		}
+	}
+	vals := k.operands(b, pieces)
+	last := len(pieces) - 1
+	for i, v := range vals[:last] {
+		b.add(jen.Id(k.buf).Op("=").Id(k.appendPiece(v, pieces[i].Type())))
+	}
+	return k.appendPiece(vals[last], pieces[last].Type())
+}
+
+// appendPiece renders the buffer with v, of type t, behind it.
+func (k *keyCode) appendPiece(v val, t types.Type) string {
+	number := func(fn, arg string) string {
+		return k.pkg("strconv", "strconv") + fn + "(" + k.buf + ", " + arg + ")"
+	}
+	switch keyexpr.KindOf(t) {
+	case keyexpr.Signed:
+		return number("AppendInt", k.as(v, t, types.Int64, "int64").text+", 10")
+	case keyexpr.Unsigned:
+		return number("AppendUint", k.as(v, t, types.Uint64, "uint64").text+", 10")
+	case keyexpr.Boolean:
+		return number("AppendBool", k.as(v, t, types.Bool, "bool").text)
+	}
+	if _, ok := types.Unalias(t).(*types.TypeParam); ok {
+		v = k.text(v, t)
+	}
+	if v.prec < precPrimary {
+		return "append(" + k.buf + ", (" + v.text + ")...)"
+	}
+	return "append(" + k.buf + ", " + v.text + "...)"
+}

@@ -1,0 +1,468 @@
+package generator
+
+import (
+	"fmt"
+	"go/constant"
+	"go/types"
+	"strconv"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
+)
+
+// val is a Go expression.
+type val struct {
+	text string
+	prec int
+	use  use
+	// Of a condition: what holds if it does, and if it does not.
+	ifTrue, ifFalse map[string]bool
+}
+
+// use says how often an expression may be written.
+type use uint8
+
+const (
+	useOnce   use = iota // it calls something
+	useAgain             // until something is called
+	useAlways            // a constant or a variable that nothing changes
+)
+
+// Precedences of Go's operators.
+const (
+	precOr = iota + 1
+	precAnd
+	precCompare
+	precAdd
+	precMul
+	precUnary
+	precPrimary
+)
+
+var precedence = map[string]int{
+	"||": precOr, "&&": precAnd,
+	"==": precCompare, "!=": precCompare, "<": precCompare, "<=": precCompare, ">": precCompare, ">=": precCompare,
+	"+": precAdd, "-": precAdd, "*": precMul, "/": precMul, "%": precMul,
+}
+
+func name(text string) val { return val{text: text, prec: precPrimary, use: useAlways} }
+
+// in returns the text as an operand that must bind at least as tight as prec.
+func (v val) in(prec int) string {
+	if v.prec < prec {
+		return "(" + v.text + ")"
+	}
+	return v.text
+}
+
+// value renders n. What it depends on is required of b.
+func (k *keyCode) value(b *block, n keyexpr.Node) val {
+	switch n := n.(type) {
+	case *keyexpr.Dim:
+		b.require(check{k.caller + " != nil", k.caller + " == nil"}, true)
+		if n.Kind == keyexpr.IP {
+			return k.addr(b)
+		}
+		v := val{text: k.caller + ".User", prec: precPrimary, use: useAlways}
+		b.require(check{v.text + ` != ""`, v.text + ` == ""`}, true)
+		return v
+	case *keyexpr.Const:
+		return constVal(n)
+	case *keyexpr.Param:
+		return name(k.param[n.Index])
+	case *keyexpr.Recv:
+		return name(k.next)
+	case *keyexpr.Global:
+		return val{text: n.Var.Name(), prec: precPrimary, use: useAgain}
+	case *keyexpr.Field:
+		x := k.through(b, n.X, k.value(b, n.X), n.Path[:len(n.Path)-1])
+		return val{text: x.in(precPrimary) + "." + n.Path[len(n.Path)-1].Name(), prec: precPrimary, use: min(x.use, useAgain)}
+	case *keyexpr.Index:
+		return k.index(b, n)
+	case *keyexpr.Call:
+		return k.call(b, n)
+	case *keyexpr.Convert:
+		return k.convert(k.value(b, n.X), n.X.Type(), n.Type())
+	case *keyexpr.Builtin:
+		return k.builtin(n, k.operands(b, n.Args))
+	case *keyexpr.Unary:
+		if n.Op == "!" {
+			return k.cond(b, n)
+		}
+		x := k.value(b, n.X)
+		return val{text: n.Op + x.in(precPrimary), prec: precUnary, use: x.use}
+	case *keyexpr.Binary:
+		switch n.Op {
+		case "==", "!=", "&&", "||":
+			return k.cond(b, n)
+		}
+		return k.binary(b, n)
+	case *keyexpr.Join:
+		vals := k.operands(b, n.Parts)
+		texts := make([]string, len(vals))
+		least := useAlways
+		for i, v := range vals {
+			texts[i] = k.text(v, n.Parts[i].Type()).in(precAdd + 1)
+			least = min(least, v.use)
+		}
+		return val{text: strings.Join(texts, " + "), prec: precAdd, use: least}
+	}
+	v, ok := k.variable(b, n)
+	if ok != "" {
+		b.require(check{ok, "!" + ok}, true)
+	}
+	return v
+}
+
+// addr requires that the caller's address is known.
+func (k *keyCode) addr(b *block) val {
+	v := val{text: k.caller + ".Addr", prec: precPrimary, use: useAlways}
+	b.require(check{v.text + ".IsValid()", "!" + v.text + ".IsValid()"}, true)
+	return v
+}
+
+func constVal(n *keyexpr.Const) val {
+	if n.Name != "" {
+		return name(n.Name)
+	}
+	switch n.Value.Kind() {
+	case constant.String:
+		return name(strconv.Quote(constant.StringVal(n.Value)))
+	case constant.Int:
+		if constant.Sign(n.Value) < 0 {
+			return val{text: n.Value.ExactString(), prec: precUnary, use: useAlways}
+		}
+	}
+	return name(n.Value.ExactString())
+}
+
+// operands renders nodes that are evaluated one after the other. Where one of them
+// calls something, all are evaluated before any is used.
+func (k *keyCode) operands(b *block, nodes []keyexpr.Node) []val {
+	calls, others := false, 0
+	for _, n := range nodes {
+		if keyexpr.ConstValue(n) == nil {
+			others++
+		}
+		calls = calls || keyexpr.Contains(n, isCall)
+	}
+	vals := make([]val, len(nodes))
+	for i, n := range nodes {
+		vals[i] = k.value(b, n)
+		if calls && others > 1 {
+			vals[i] = k.keep(b, n, vals[i], useAlways)
+		}
+	}
+	return vals
+}
+
+func isCall(n keyexpr.Node) bool { _, ok := n.(*keyexpr.Call); return ok }
+
+// keep makes v a variable if it cannot be written as often as need says.
+func (k *keyCode) keep(b *block, n keyexpr.Node, v val, need use) val {
+	if v.use >= need {
+		return v
+	}
+	id := k.names.allot(localName(n), "v")
+	b.add(jen.Id(id).Op(":=").Id(v.text))
+	return name(id)
+}
+
+// localName is what a variable with the value of n is called.
+func localName(n keyexpr.Node) string {
+	switch n := n.(type) {
+	case *keyexpr.Field:
+		return lowerFirst(n.Path[len(n.Path)-1].Name())
+	case *keyexpr.Call:
+		if s, ok := strings.CutPrefix(n.Fn.Name(), "Get"); ok && s != "" {
+			return lowerFirst(s)
+		}
+		return lowerFirst(n.Fn.Name())
+	case *keyexpr.Index:
+		if c, ok := n.I.(*keyexpr.Const); ok && c.Value.Kind() == constant.String {
+			return lowerFirst(constant.StringVal(c.Value))
+		}
+		return "elem"
+	case *keyexpr.Default:
+		return localName(n.Alts[0].Node)
+	case *keyexpr.Convert:
+		return localName(n.X)
+	case *keyexpr.Builtin:
+		return localName(n.Args[0])
+	case *keyexpr.Dim:
+		return string(n.Kind)
+	}
+	return "v"
+}
+
+// through requires what selecting a member of x depends on: that x and the
+// embedded fields on the way are not nil.
+func (k *keyCode) through(b *block, n keyexpr.Node, x val, path []*types.Var) val {
+	if _, recv := n.(*keyexpr.Recv); !recv && canBeNil(n.Type()) {
+		x = k.keep(b, n, x, useAgain)
+		k.notNil(b, x)
+	}
+	at := x
+	for _, f := range path {
+		at = val{text: at.in(precPrimary) + "." + f.Name(), prec: precPrimary, use: min(at.use, useAgain)}
+		if canBeNil(f.Type()) {
+			if at.use == useOnce {
+				// The structure itself is kept, so that the member is promoted as written.
+				x = k.keep(b, n, x, useAgain)
+				return k.through(b, n, x, path)
+			}
+			k.notNil(b, at)
+		}
+	}
+	return x
+}
+
+func (k *keyCode) notNil(b *block, v val) {
+	b.require(check{v.text + " != nil", v.text + " == nil"}, v.use == useAlways)
+}
+
+// canBeNil reports whether values of type t can be compared with nil.
+func canBeNil(t types.Type) bool {
+	if _, ok := types.Unalias(t).(*types.TypeParam); ok {
+		return false
+	}
+	switch t.Underlying().(type) {
+	case *types.Pointer, *types.Interface, *types.Map, *types.Slice, *types.Chan, *types.Signature:
+		return true
+	}
+	return false
+}
+
+// index renders x[i], which is there or absent.
+func (k *keyCode) index(b *block, n *keyexpr.Index) val {
+	vals := k.operands(b, []keyexpr.Node{n.X, n.I})
+	x, i := vals[0], vals[1]
+	elem := func() val {
+		return val{text: x.in(precPrimary) + "[" + i.text + "]", prec: precPrimary, use: min(x.use, i.use, useAgain)}
+	}
+	switch n.X.Type().Underlying().(type) {
+	case *types.Map:
+		return k.entry(b, n, elem(), false)
+	case *types.Array:
+		if keyexpr.ConstValue(n.I) != nil {
+			return elem()
+		}
+	}
+	x = k.keep(b, n.X, x, useAgain)
+	i = k.keep(b, n.I, i, useAgain)
+	stable := x.use == useAlways && i.use == useAlways
+	length := "len(" + x.text + ")"
+	v := keyexpr.ConstValue(n.I)
+	switch {
+	case v != nil && constant.Sign(v) == 0 && isLiteral(n.I):
+		b.require(check{length + " > 0", length + " == 0"}, stable)
+	case v != nil && isLiteral(n.I):
+		b.require(check{length + " > " + i.text, length + " <= " + i.text}, stable)
+	default:
+		at := i.in(precCompare + 1)
+		limit := length
+		if b, ok := types.Unalias(n.I.Type()).(*types.Basic); !ok || b.Kind() != types.Int {
+			// int can be narrower than the index, and the index than a length.
+			wide := "int64"
+			if keyexpr.KindOf(n.I.Type()) == keyexpr.Unsigned {
+				wide = "uint64"
+			}
+			at, limit = wide+"("+i.text+")", wide+"("+length+")"
+		}
+		if keyexpr.KindOf(n.I.Type()) != keyexpr.Unsigned {
+			low := i.in(precCompare + 1)
+			b.require(check{low + " >= 0", low + " < 0"}, stable)
+		}
+		b.require(check{at + " < " + limit, at + " >= " + limit}, stable)
+	}
+	return elem()
+}
+
+func isLiteral(n keyexpr.Node) bool {
+	c, ok := n.(*keyexpr.Const)
+	return ok && c.Name == ""
+}
+
+// entry looks a key up in a map; presence alone does not need the value.
+func (k *keyCode) entry(b *block, n *keyexpr.Index, elem val, presence bool) val {
+	id := "_"
+	if !presence {
+		id = k.names.allot(localName(n), "elem")
+	}
+	ok := k.names.allot("ok", "ok")
+	b.add(jen.List(jen.Id(id), jen.Id(ok)).Op(":=").Id(elem.text))
+	b.require(check{ok, "!" + ok}, true)
+	return name(id)
+}
+
+// call renders a call of a function or method.
+func (k *keyCode) call(b *block, n *keyexpr.Call) val {
+	vals := k.operands(b, n.Operands())
+	fn := n.Fn.Name()
+	if n.X != nil {
+		x := vals[0]
+		vals = vals[1:]
+		x = k.through(b, n.X, x, n.Path)
+		if pointerReceiver(n.Fn) && !canBeNil(n.X.Type()) && (x.use == useOnce || x.prec < precPrimary || keyexpr.ConstValue(n.X) != nil) {
+			x.use = useOnce
+			x = k.keep(b, n.X, x, useAlways) // to have an address
+		}
+		fn = x.in(precPrimary) + "." + fn
+	}
+	args := make([]string, len(vals))
+	for i, v := range vals {
+		args[i] = v.text
+	}
+	k.forget()
+	return val{text: fn + "(" + strings.Join(args, ", ") + ")", prec: precPrimary}
+}
+
+func pointerReceiver(f *types.Func) bool {
+	recv := f.Signature().Recv()
+	if recv == nil {
+		return false
+	}
+	_, ok := types.Unalias(recv.Type()).(*types.Pointer)
+	return ok
+}
+
+// binary renders arithmetic, and < <= > >=.
+func (k *keyCode) binary(b *block, n *keyexpr.Binary) val {
+	vals := k.operands(b, []keyexpr.Node{n.X, n.Y})
+	if (n.Op == "/" || n.Op == "%") && keyexpr.ConstValue(n.Y) == nil {
+		vals[1] = k.keep(b, n.Y, vals[1], useAgain)
+		y := vals[1].in(precCompare + 1)
+		b.require(check{y + " != 0", y + " == 0"}, vals[1].use == useAlways)
+	}
+	prec := precedence[n.Op]
+	return val{
+		text: vals[0].in(prec) + " " + n.Op + " " + vals[1].in(prec+1),
+		prec: prec,
+		use:  min(vals[0].use, vals[1].use),
+	}
+}
+
+// builtin renders lower, upper, trim and len.
+func (k *keyCode) builtin(n *keyexpr.Builtin, vals []val) val {
+	least := useAlways
+	for i, v := range vals {
+		least = min(least, v.use)
+		if keyexpr.KindOf(n.Args[i].Type()) == keyexpr.Text {
+			vals[i] = k.text(v, n.Args[i].Type())
+		}
+	}
+	call := func(path, pkg, fn string) val {
+		args := vals[0].text
+		if len(vals) > 1 {
+			args += ", " + vals[1].text
+		}
+		if path != "" {
+			fn = k.pkg(path, pkg) + fn
+		}
+		return val{text: fn + "(" + args + ")", prec: precPrimary, use: min(least, useAgain)}
+	}
+	switch {
+	case n.Name == "lower":
+		return call("strings", "strings", "ToLower")
+	case n.Name == "upper":
+		return call("strings", "strings", "ToUpper")
+	case n.Name == "trim" && len(vals) == 1:
+		return call("strings", "strings", "TrimSpace")
+	case n.Name == "trim":
+		return call("strings", "strings", "Trim")
+	case keyexpr.KindOf(n.Args[0].Type()) == keyexpr.Text:
+		return call("unicode/utf8", "utf8", "RuneCountInString")
+	}
+	return call("", "", "len")
+}
+
+// text renders v, text of type t, as a string.
+func (k *keyCode) text(v val, t types.Type) val { return k.as(v, t, types.String, "string") }
+
+// as converts v from type t to a predeclared type, if it is not of that.
+func (k *keyCode) as(v val, t types.Type, kind types.BasicKind, to string) val {
+	if b, ok := types.Unalias(t).(*types.Basic); ok && (b.Kind() == kind || b.Info()&types.IsUntyped != 0) {
+		return v
+	}
+	return val{text: to + "(" + v.text + ")", prec: precPrimary, use: v.use}
+}
+
+// convert renders string(x) and conversions between integers.
+func (k *keyCode) convert(v val, from, to types.Type) val {
+	if keyexpr.KindOf(to) != keyexpr.Text {
+		return val{text: to.String() + "(" + v.text + ")", prec: precPrimary, use: v.use}
+	}
+	text := func(format string, args ...any) val {
+		return val{text: k.pkg("strconv", "strconv") + fmt.Sprintf(format, args...), prec: precPrimary, use: min(v.use, useAgain)}
+	}
+	switch keyexpr.KindOf(from) {
+	case keyexpr.Signed:
+		if b, ok := types.Unalias(from).(*types.Basic); ok && b.Kind() == types.Int {
+			return text("Itoa(%s)", v.text)
+		}
+		return text("FormatInt(%s, 10)", k.as(v, from, types.Int64, "int64").text)
+	case keyexpr.Unsigned:
+		return text("FormatUint(%s, 10)", k.as(v, from, types.Uint64, "uint64").text)
+	case keyexpr.Boolean:
+		return text("FormatBool(%s)", k.as(v, from, types.Bool, "bool").text)
+	}
+	return val{text: "string(" + v.text + ")", prec: precPrimary, use: v.use}
+}
+
+// findTypeParams adds the type parameters in t, and in their constraints, to seen.
+func findTypeParams(t types.Type, seen map[types.Type]bool) {
+	if t == nil || seen[t] {
+		return
+	}
+	seen[t] = true
+	each := func(tuple *types.Tuple) {
+		for v := range tuple.Variables() {
+			findTypeParams(v.Type(), seen)
+		}
+	}
+	args := func(list *types.TypeList) {
+		for arg := range list.Types() {
+			findTypeParams(arg, seen)
+		}
+	}
+	switch t := t.(type) {
+	case *types.TypeParam:
+		findTypeParams(t.Constraint(), seen)
+	case *types.Named:
+		args(t.TypeArgs())
+	case *types.Alias:
+		args(t.TypeArgs())
+		findTypeParams(t.Rhs(), seen)
+	case *types.Pointer:
+		findTypeParams(t.Elem(), seen)
+	case *types.Slice:
+		findTypeParams(t.Elem(), seen)
+	case *types.Array:
+		findTypeParams(t.Elem(), seen)
+	case *types.Chan:
+		findTypeParams(t.Elem(), seen)
+	case *types.Map:
+		findTypeParams(t.Key(), seen)
+		findTypeParams(t.Elem(), seen)
+	case *types.Signature:
+		each(t.Params())
+		each(t.Results())
+	case *types.Struct:
+		for f := range t.Fields() {
+			findTypeParams(f.Type(), seen)
+		}
+	case *types.Interface:
+		for m := range t.ExplicitMethods() {
+			findTypeParams(m.Type(), seen)
+		}
+		for e := range t.EmbeddedTypes() {
+			findTypeParams(e, seen)
+		}
+	case *types.Union:
+		for term := range t.Terms() {
+			findTypeParams(term.Type(), seen)
+		}
+	}
+}
