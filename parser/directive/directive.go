@@ -16,10 +16,9 @@
 package directive
 
 import (
+	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"strconv"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 )

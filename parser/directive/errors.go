@@ -219,9 +219,8 @@ func errIdentifier(a *Assignment, what string) diag.Diagnostic {
 // Policies.
 
 func errBurstUnused(a *Assignment, alg ratelimit.Algorithm) diag.Diagnostic {
-	d := problem(shift(a.Value.comment, a.NameSpan.Start), len(a.Name), CodeBurstUnused,
+	return problem(shift(a.Value.comment, a.NameSpan.Start), len(a.Name), CodeBurstUnused,
 		"%s has no bucket that could hold a burst: write %s=%s, or remove burst", alg, optAlgorithm, ratelimit.TokenBucket)
-	return d
 }
 
 func errBurstBelowCost(a *Assignment, cost int64) diag.Diagnostic {
