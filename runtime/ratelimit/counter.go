@@ -125,6 +125,24 @@ func (c *counter) admits(e *entry, g *ring, t, cost int64) bool {
 	}
 }
 
+// spend charges cost, 1..capacity, at t if it is admitted, and reports whether it
+// was: admits and charge in one.
+func (c *counter) spend(e *entry, g *ring, t, cost int64) bool {
+	if c.rule == tokenBucket {
+		q, r := c.after(e, t, cost)
+		if q > t+c.fillQ || q == t+c.fillQ && r > c.fillR {
+			return false
+		}
+		e.base, e.part, e.last = q, uint32(r), t
+		return true
+	}
+	if !c.admits(e, g, t, cost) {
+		return false
+	}
+	c.charge(e, g, t, cost)
+	return true
+}
+
 // charge takes an admitted cost above 0 from e at t.
 func (c *counter) charge(e *entry, g *ring, t, cost int64) {
 	switch c.rule {

@@ -114,3 +114,22 @@ func BenchmarkAllowManyKeys(b *testing.B) {
 		}
 	}
 }
+
+// Every key is new, and there is room for none.
+func BenchmarkAllowFlood(b *testing.B) {
+	p := tight
+	p.ID = "login"
+	gate := ratelimit.New(ratelimit.WithMaxKeys(100_000)).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{p}})
+	ctx := context.Background()
+	for i := range int64(100_000) {
+		var buf [64]byte
+		_ = gate.Allow(ctx, ratelimit.AppendInt(buf[:0], i))
+	}
+	i := int64(100_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		i++
+		var buf [64]byte
+		_ = gate.Allow(ctx, ratelimit.AppendInt(buf[:0], i))
+	}
+}

@@ -1,9 +1,6 @@
 package ratelimit
 
-import (
-	"strconv"
-	"strings"
-)
+import "strconv"
 
 // AppendText and the functions beside it write the elements of a key. Each appends
 // one element to b, behind a '|' unless it is the first, and returns the extended
@@ -17,18 +14,14 @@ func AppendText(b []byte, s string) []byte {
 		return nil
 	}
 	b = separate(b)
-	for {
-		i := strings.IndexByte(s, '|')
-		if j := strings.IndexByte(s, '\\'); j >= 0 && (i < 0 || j < i) {
-			i = j
+	from := 0
+	for i := 0; i < len(s); i++ {
+		if s[i] == '|' || s[i] == '\\' {
+			b = append(append(b, s[from:i]...), '\\')
+			from = i
 		}
-		if i < 0 {
-			return append(b, s...)
-		}
-		b = append(b, s[:i]...)
-		b = append(b, '\\', s[i])
-		s = s[i+1:]
 	}
+	return append(b, s[from:]...)
 }
 
 // AppendInt appends v in decimal to the key b. See AppendText.

@@ -42,7 +42,7 @@ const (
 
 	// How many entries are looked at for expired ones, for each new key.
 	sweepPassing = 4
-	sweepFull    = 64
+	sweepFull    = 32
 )
 
 func newMemory(clock Clock, maxKeys int) *memory {
@@ -118,9 +118,7 @@ func (m *memory) takeOne(c *counter, key []byte, cost int64) (o Outcome, found b
 	}
 	t := c.settle(e, now)
 	g := s.ring(c, e)
-	if o.Allowed = c.admits(e, g, t, cost); o.Allowed {
-		c.charge(e, g, t, cost)
-	} else {
+	if o.Allowed = c.spend(e, g, t, cost); !o.Allowed {
 		o = c.outcome(e, g, t, cost, false)
 	}
 	s.mu.Unlock()

@@ -150,6 +150,27 @@ var cases = []struct {
 		t.wantRetry(t.want(gate, 1, false), 30*time.Second)
 		t.wantRetry(t.want(gate, 2, false), time.Minute)
 	}},
+	{"a log that rolls on and then grows keeps its order", func(t *subjectTest) {
+		gate := t.gate(log(100, 3500*time.Millisecond))
+		var now time.Duration
+		for range 11 {
+			t.at(now)
+			if d := t.want(gate, 1, true); now >= 3*time.Second && d.Remaining != 96 {
+				t.Errorf("at %v %d remain, want 96", now, d.Remaining)
+			}
+			now += time.Second
+		}
+		now -= time.Second
+		for i := range 96 {
+			t.at(now + time.Duration(i)*time.Microsecond)
+			t.want(gate, 1, true)
+		}
+		now += 95 * time.Microsecond
+		for i := range 3 {
+			wait := time.Duration(i)*time.Second + 500*time.Millisecond - 95*time.Microsecond
+			t.wantRetry(t.want(gate, int64(i+1), false), wait)
+		}
+	}},
 	{"a fixed window begins with the key's first admitted call", func(t *subjectTest) {
 		gate := t.gate(ratelimit.Policy{Algorithm: ratelimit.FixedWindow, Limit: 2, Window: time.Minute})
 		t.at(59 * time.Second)

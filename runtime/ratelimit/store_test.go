@@ -1,0 +1,123 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+)
+
+// recorder is a Store that answers with outcomes, or fails.
+type recorder struct {
+	outcomes map[string]ratelimit.Outcome
+	err      error
+	ops      []ratelimit.Op
+	resets   []string
+}
+
+func (r *recorder) Take(_ context.Context, ops []ratelimit.Op) error {
+	r.ops = append(r.ops, slices.Clone(ops)...)
+	for i := range ops {
+		ops[i].Outcome = r.outcomes[ops[i].Policy.ID]
+	}
+	return r.err
+}
+
+func (r *recorder) Reset(_ context.Context, p *ratelimit.Policy, key string) error {
+	r.resets = append(r.resets, p.ID+"/"+key)
+	return r.err
+}
+
+func TestStoreIsAskedForWhatNeedsCounting(t *testing.T) {
+	t.Parallel()
+	r := &recorder{outcomes: map[string]ratelimit.Outcome{
+		"a": {Allowed: true, Remaining: 4, ResetAfter: time.Second},
+		"b": {Allowed: true, Remaining: 2, ResetAfter: time.Minute},
+	}}
+	gate := ratelimit.New(ratelimit.WithStore("far", r)).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{
+		{ID: "a", Limit: 5, Window: time.Minute, Global: true, Store: "far"},
+		{ID: "off", Limit: 5, Window: time.Minute, Mode: ratelimit.Off, Store: "far"},
+		{ID: "b", Limit: 5, Window: time.Minute, Store: "far"},
+		{ID: "unlimited", Limit: ratelimit.Unlimited, Store: "far"},
+		{ID: "blocked", Limit: ratelimit.Blocked, Mode: ratelimit.Shadow, Store: "far"},
+	}})
+	k := []byte("k")
+	charges := []ratelimit.Charge{{k, 1}, {nil, -1}, {k, 2}, {nil, 1 << 40}, {nil, 1}}
+	d, err := gate.Take(nil, charges...) //nolint:staticcheck // a nil context is allowed
+	if err != nil || !d.Allowed || d.Policy != "b" || d.Remaining != 2 || d.Limit != 5 || !d.Shadow {
+		t.Errorf("Take: %+v, %v", d, err)
+	}
+	if len(r.ops) != 2 || r.ops[0].Policy.ID != "a" || r.ops[0].Key != "" || r.ops[0].Cost != 1 ||
+		r.ops[1].Policy.ID != "b" || r.ops[1].Key != "k" || r.ops[1].Cost != 2 {
+		t.Errorf("the store was asked for %+v", r.ops)
+	}
+	r.ops = nil
+	charges[2].Cost = 3
+	if d, err := gate.Peek(t.Context(), charges...); err != nil || d.Allowed || d.Policy != "b" || d.RetryAfter != time.Minute {
+		t.Errorf("Peek at 3 where 2 remain: %+v, %v", d, err)
+	}
+	for _, op := range r.ops {
+		if op.Cost != 0 {
+			t.Errorf("Peek takes from the store: %+v", op)
+		}
+	}
+	if err := gate.Reset(t.Context(), k, k, k, k, k); err != nil || !slices.Equal(r.resets, []string{"a/", "b/k"}) {
+		t.Errorf("Reset: %v, %v", r.resets, err)
+	}
+	r.resets = nil
+	if err := gate.Reset(t.Context(), nil, nil, nil, nil, nil); err != nil || !slices.Equal(r.resets, []string{"a/"}) {
+		t.Errorf("Reset of no key: %v, %v", r.resets, err)
+	}
+}
+
+func TestStoreTroubleIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	trouble := errors.New("redis 127.0.0.1:6379: connection refused")
+	gate := ratelimit.New(ratelimit.WithStore("", &recorder{err: trouble})).MustGate(&ratelimit.Spec{
+		Method:   "pay.Service.Pay",
+		File:     "pay.go",
+		Policies: []ratelimit.Policy{{ID: "a", Directive: "max=5", Limit: 5, Window: time.Minute}},
+	})
+	err := gate.Allow(t.Context(), []byte("k"))
+	if !errors.Is(err, ratelimit.ErrStore) || errors.Is(err, ratelimit.ErrLimited) || !errors.Is(err, trouble) {
+		t.Errorf("Allow: %v", err)
+	}
+	want := `denied by pay.Service.Pay (pay.go) "max=5": rate limit store unavailable: redis 127.0.0.1:6379: connection refused`
+	if err.Error() != want {
+		t.Errorf("got  %s\nwant %s", err, want)
+	}
+	if err := gate.Reset(t.Context(), []byte("k")); !errors.Is(err, ratelimit.ErrStore) {
+		t.Errorf("Reset: %v", err)
+	}
+}
+
+func TestBlockedMethodReachesNoStoreAndChargesNothing(t *testing.T) {
+	t.Parallel()
+	r := &recorder{}
+	gate := ratelimit.New(ratelimit.WithStore("", r)).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{
+		{ID: "a", Limit: 5, Window: time.Minute},
+		{ID: "shut", Limit: ratelimit.Blocked},
+	}})
+	d, err := gate.Take(t.Context(), ratelimit.Charge{Key: []byte("k"), Cost: 1}, ratelimit.Charge{Cost: 1})
+	want := ratelimit.Decision{Policy: "shut", RetryAfter: ratelimit.Never}
+	if err != nil || d != want || len(r.ops) != 0 {
+		t.Errorf("%+v, %v, after asking for %v", d, err, r.ops)
+	}
+}
+
+func TestUnlimitedMethodReachesNoStore(t *testing.T) {
+	t.Parallel()
+	r := &recorder{}
+	gate := ratelimit.New(ratelimit.WithStore("", r)).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "a", Limit: ratelimit.Unlimited}}})
+	d, err := gate.Take(t.Context(), ratelimit.Charge{Cost: 1 << 62})
+	want := ratelimit.Decision{Allowed: true, Policy: "a", Limit: ratelimit.Unlimited, Remaining: ratelimit.Unlimited}
+	if err != nil || d != want || len(r.ops) != 0 {
+		t.Errorf("%+v, %v, after asking for %v", d, err, r.ops)
+	}
+	if err := gate.AllowN(t.Context(), nil, -1); !errors.Is(err, ratelimit.ErrCost) {
+		t.Errorf("a negative cost: %v", err)
+	}
+}
