@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 
@@ -14,6 +15,7 @@ type block struct {
 	code    *keyCode
 	leave   bool
 	levels  []level // the last is the innermost
+	init    string  // statement before the pending checks, in the same if
 	pending []check // not yet rendered
 }
 
@@ -45,7 +47,8 @@ func (b *block) flush() {
 	checks := b.pending
 	b.pending = nil
 	if !b.leave {
-		b.levels = append(b.levels, level{cond: allHold(checks)})
+		b.levels = append(b.levels, level{cond: b.init + allHold(checks)})
+		b.init = ""
 		return
 	}
 	last := &b.levels[len(b.levels)-1]
@@ -60,6 +63,17 @@ func (b *block) require(c check, stable bool) {
 	}
 	b.code.known[c.holds] = !stable
 	b.pending = append(b.pending, c)
+}
+
+// lookup declares names by a statement, given its text, whose success ok tells.
+func (b *block) lookup(statement, ok string) {
+	b.flush()
+	if b.leave {
+		b.add(jen.Id(statement))
+	} else {
+		b.init = statement + "; "
+	}
+	b.require(check{ok, "!" + ok}, true)
 }
 
 // done returns the statements, with last behind all others.
@@ -77,7 +91,19 @@ func (b *block) done(last ...jen.Code) []jen.Code {
 
 // plain reports whether the block consists of checks alone, which are pending.
 func (b *block) plain() bool {
-	return len(b.levels) == 0 || len(b.levels) == 1 && len(b.levels[0].statements) == 0
+	return b.init == "" && (len(b.levels) == 0 || len(b.levels) == 1 && len(b.levels[0].statements) == 0)
+}
+
+// ifElse renders an if with an else, which is left out where it has no statements.
+func ifElse(cond string, then, otherwise []jen.Code) *jen.Statement {
+	s := jen.If(jen.Id(cond)).Block(then...)
+	switch {
+	case len(otherwise) == 0:
+		return s
+	case len(otherwise) == 1 && strings.HasPrefix(fmt.Sprintf("%#v", otherwise[0]), "if "):
+		return s.Else().Add(otherwise[0])
+	}
+	return s.Else().Block(otherwise...)
 }
 
 func allHold(checks []check) string {

@@ -49,7 +49,7 @@ func (k *keyCode) elementCond(b *block, n *keyexpr.Cond, last bool) {
 		k.element(b, n.Else, true)
 		return
 	}
-	b.add(jen.If(jen.Id(c.text)).Block(then...).Else().Block(branch(n.Else, c.ifFalse)...))
+	b.add(ifElse(c.text, then, branch(n.Else, c.ifFalse)))
 }
 
 func (k *keyCode) elementDefault(b *block, n *keyexpr.Default, last bool) {
@@ -72,7 +72,7 @@ func (k *keyCode) elementDefault(b *block, n *keyexpr.Default, last bool) {
 		return in.done()
 	}
 	if in, result := k.plainAttempt(alt); in != nil {
-		b.add(jen.If(jen.Id(allHold(in.pending))).Block(k.finish(result, false)...).Else().Block(otherwise()...))
+		b.add(ifElse(allHold(in.pending), k.finish(result, false), otherwise()))
 		return
 	}
 	found := k.names.allot("found", "found")
@@ -98,7 +98,7 @@ func (k *keyCode) attempt(n keyexpr.Node, notEmpty bool, use func(result string)
 			k.learn(c.ifFalse)
 			otherwise = k.attempt(n.Else, notEmpty, use)
 		})
-		return in.done(jen.If(jen.Id(c.text)).Block(then...).Else().Block(otherwise...))
+		return in.done(ifElse(c.text, then, otherwise))
 	case *keyexpr.Default:
 		if chosenDim(n) {
 			return k.attemptFirst(n.Alts, notEmpty, use)
@@ -206,7 +206,7 @@ func (k *keyCode) assign(n keyexpr.Node, t types.Type, set func(string) []jen.Co
 			k.learn(c.ifFalse)
 			otherwise = k.assign(n.Else, t, set)
 		})
-		return in.done(jen.If(jen.Id(c.text)).Block(then...).Else().Block(otherwise...))
+		return in.done(ifElse(c.text, then, otherwise))
 	case *keyexpr.Default:
 		return k.assignFirst(n, t, set)
 	}
@@ -225,8 +225,7 @@ func (k *keyCode) assignFirst(d *keyexpr.Default, t types.Type, set func(string)
 	var v val
 	k.scoped(func() { v = k.fit(k.alternative(in, d, 0), d.Alts[0].Type(), t) })
 	if in.plain() && len(in.pending) > 0 {
-		return []jen.Code{jen.If(jen.Id(allHold(in.pending))).Block(set(v.text)...).
-			Else().Block(k.assignFirst(rest, t, set)...)}
+		return []jen.Code{ifElse(allHold(in.pending), set(v.text), k.assignFirst(rest, t, set))}
 	}
 	found := k.names.allot("found", "found")
 	code := []jen.Code{jen.Id(found).Op(":=").False()}
@@ -266,11 +265,7 @@ func (k *keyCode) fit(v val, from, to types.Type) val {
 
 // amount renders a cost.
 func (k *keyCode) amount(b *block, n keyexpr.Node, _ bool) string {
-	v := k.value(b, n)
-	if isLiteral(n) {
-		return v.text
-	}
-	return k.as(v, n.Type(), types.Int64, "int64").text
+	return k.as(k.value(b, n), n.Type(), types.Int64, "int64").text
 }
 
 // appended renders the key with n behind it.

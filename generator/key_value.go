@@ -14,9 +14,10 @@ import (
 
 // val is a Go expression.
 type val struct {
-	text string
-	prec int
-	use  use
+	text    string
+	prec    int
+	use     use
+	literal bool // it has the type that is asked for
 	// Of a condition: what holds if it does, and if it does not.
 	ifTrue, ifFalse map[string]bool
 }
@@ -127,15 +128,15 @@ func constVal(n *keyexpr.Const) val {
 	if n.Name != "" {
 		return name(n.Name)
 	}
-	switch n.Value.Kind() {
-	case constant.String:
-		return name(strconv.Quote(constant.StringVal(n.Value)))
-	case constant.Int:
-		if constant.Sign(n.Value) < 0 {
-			return val{text: n.Value.ExactString(), prec: precUnary, use: useAlways}
-		}
+	v := name(n.Value.ExactString())
+	v.literal = true
+	switch {
+	case n.Value.Kind() == constant.String:
+		v.text = strconv.Quote(constant.StringVal(n.Value))
+	case n.Value.Kind() == constant.Int && constant.Sign(n.Value) < 0:
+		v.prec = precUnary
 	}
-	return name(n.Value.ExactString())
+	return v
 }
 
 // operands renders nodes that are evaluated one after the other. Where one of them
@@ -265,11 +266,11 @@ func (k *keyCode) index(b *block, n *keyexpr.Index) val {
 		limit := length
 		if b, ok := types.Unalias(n.I.Type()).(*types.Basic); !ok || b.Kind() != types.Int {
 			// int can be narrower than the index, and the index than a length.
-			wide := "int64"
+			wide, kind := "int64", types.Int64
 			if keyexpr.KindOf(n.I.Type()) == keyexpr.Unsigned {
-				wide = "uint64"
+				wide, kind = "uint64", types.Uint64
 			}
-			at, limit = wide+"("+i.text+")", wide+"("+length+")"
+			at, limit = k.as(i, n.I.Type(), kind, wide).in(precCompare+1), wide+"("+length+")"
 		}
 		if keyexpr.KindOf(n.I.Type()) != keyexpr.Unsigned {
 			low := i.in(precCompare + 1)
@@ -292,8 +293,7 @@ func (k *keyCode) entry(b *block, n *keyexpr.Index, elem val, presence bool) val
 		id = k.names.allot(localName(n), "elem")
 	}
 	ok := k.names.allot("ok", "ok")
-	b.add(jen.List(jen.Id(id), jen.Id(ok)).Op(":=").Id(elem.text))
-	b.require(check{ok, "!" + ok}, true)
+	b.lookup(id+", "+ok+" := "+elem.text, ok)
 	return name(id)
 }
 
@@ -383,7 +383,7 @@ func (k *keyCode) text(v val, t types.Type) val { return k.as(v, t, types.String
 
 // as converts v from type t to a predeclared type, if it is not of that.
 func (k *keyCode) as(v val, t types.Type, kind types.BasicKind, to string) val {
-	if b, ok := types.Unalias(t).(*types.Basic); ok && (b.Kind() == kind || b.Info()&types.IsUntyped != 0) {
+	if b, ok := types.Unalias(t).(*types.Basic); ok && (b.Kind() == kind || b.Info()&types.IsUntyped != 0) || v.literal {
 		return v
 	}
 	return val{text: to + "(" + v.text + ")", prec: precPrimary, use: v.use}
