@@ -1,0 +1,310 @@
+package keyexpr
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const testSource = `package pay
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+)
+
+type TenantID string
+type Region int32
+type Acct struct {
+	ID      string
+	Parent  *Acct
+	private string
+}
+
+func (a *Acct) Name() string { return a.ID }
+func (a *Acct) Two() (string, error) { return "", nil }
+
+type Left struct{ Both string }
+type Right struct{ Both string }
+type Base struct{ BaseID string }
+
+type Req struct {
+	*Base
+	Left
+	Right
+	TenantID TenantID
+	UserID   string
+	Shard    uint64
+	Region   Region
+	Acct     *Acct
+	Tags     []string
+	Labels   map[string]string
+	ByBool   map[bool]string
+	When     time.Time
+	Wait     time.Duration
+	Weekday  time.Weekday
+	F        float64
+	Any      any
+	Raw      []byte
+	Sum      [16]byte
+	Admin    bool
+	Ptr      *string
+	Fn       func() string
+	Page     http.Header
+	ip       string
+}
+
+func tenantOf(ctx context.Context, r *Req) string { return strings.ToLower(r.UserID) }
+func pair() (int, error)                          { return 0, nil }
+func nothing()                                    {}
+func pick[T any](v T) string                      { return "" }
+func small(n int8) string                         { return "" }
+func named(t TenantID) string                     { return "" }
+func any1(v any) string                           { return "" }
+func count(xs []string) int                       { return len(xs) }
+
+const shards = 16
+const ratio = 1.5
+const zero = 0
+
+var defaultTenant = "x"
+var user2 = "x"
+
+type Service struct{ region string }
+
+func (s *Service) Do(ctx context.Context, req *Req, in *Req, id string, ip string, n int, matches bool, _ bool, more ...string) error { return nil }
+func (s *Service) Plain(id string) error { return nil }
+func (s *Service) Handle(request *Req, r *http.Request) error { return nil }
+
+type Store[K ~string | ~int, N ~int | ~int64, V any, S ~string] struct{}
+
+func (s *Store[K, N, V, S]) Get(key K, n N, value V, text S) error { return nil }
+`
+
+var testPackage = sync.OnceValues(func() (*types.Package, error) {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, "a.go", testSource, 0)
+	if err != nil {
+		return nil, err
+	}
+	conf := types.Config{Importer: importer.Default()}
+	return conf.Check("example.com/pay", fset, []*ast.File{f}, nil)
+})
+
+// scopeOf is the scope of a method of a type of the test's package.
+func scopeOf(t testing.TB, typeName, method string) *Scope {
+	t.Helper()
+	pkg, err := testPackage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	recv := types.NewPointer(pkg.Scope().Lookup(typeName).Type())
+	obj, _, _ := types.LookupFieldOrMethod(recv, true, pkg, method)
+	sig := obj.Type().(*types.Signature)
+	return &Scope{
+		Pkg:     pkg,
+		Recv:    types.NewVar(token.NoPos, pkg, "s", recv),
+		Sig:     sig,
+		Method:  method,
+		Request: method == "Do" || method == "Handle",
+	}
+}
+
+// render writes a problem in one line.
+func render(p Problem) string {
+	s := fmt.Sprintf("%d-%d %s: %s", p.From, p.To, p.Code, p.Message)
+	if p.Warning {
+		s = "warning " + s
+	}
+	if p.Suggestion != "" {
+		s += "; did you mean " + p.Suggestion
+	}
+	if len(p.Valid) > 0 {
+		s += " (" + strings.Join(p.Valid, " ") + ")"
+	}
+	return s
+}
+
+var update = flag.Bool("update", false, "rewrite testdata/problems.golden")
+
+func TestProblemsAreReportedAtTheirPlace(t *testing.T) {
+	t.Parallel()
+	const golden = "testdata/problems.golden"
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for line := range strings.Lines(string(want)) {
+		if strings.HasPrefix(line, "\t") {
+			continue
+		}
+		got.WriteString(line)
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		method, src, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		typeName := "Service"
+		if method == "Get" {
+			typeName = "Store"
+		}
+		k, problems := ParseKey(src, scopeOf(t, typeName, method))
+		if errors := slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }); errors == (k != nil) {
+			t.Errorf("%s: key %v beside %v", src, k, problems)
+		}
+		for _, p := range problems {
+			got.WriteString("\t" + render(p) + "\n")
+		}
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got.String() != string(want) {
+		t.Errorf("problems differ from %s; with -update:\n%s", golden, got.String())
+	}
+}
+
+func TestCostIsAnInteger(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ expr, want string }{
+		{"1", ""},
+		{"len(req.Tags) + 1", ""},
+		{"req.Shard", ""},
+		{"req.Admin ? 1 : n", ""},
+		{"req?.Shard ?? 1", ""},
+		{"user == 'batch' ? 10 : 1", ""},
+		{"id", "0-2 not-an-integer: id is string, not an integer; len(id) is the number of its characters"},
+		{"req.F", "0-5 not-an-integer: req.F is float64, not an integer"},
+		{"1, 2", "3-4 not-supported: a list is not supported; a cost is one expression"},
+		{"user", "0-4 not-an-integer: user is string, not an integer; len(user) is the number of its characters"},
+		{"request.ip", "0-10 address-in-expression: the caller's address is an element of its own, not text; write a tuple: ip, ..."},
+		{"9223372036854775807 * 2", "0-23 constant-overflow: 18446744073709551614 does not fit into int64"},
+	} {
+		e, problems := ParseCost(c.expr, scopeOf(t, "Service", "Do"))
+		var got []string
+		for _, p := range problems {
+			got = append(got, render(p))
+		}
+		if strings.Join(got, "\n") != c.want || (e == nil) != (c.want != "") {
+			t.Errorf("%s: %q, want %q", c.expr, got, c.want)
+		}
+	}
+}
+
+func TestExpressionsAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, expr, code string }{
+		{"a million brackets", strings.Repeat("(", 1e6), tooLong.code},
+		{"deep", strings.Repeat("(", maxDepth+1) + "id" + strings.Repeat(")", maxDepth+1), tooDeep.code},
+		{"unbalanced", strings.Repeat("[", 4000), tooDeep.code},
+		{"long chain", "id" + strings.Repeat("+id", maxNodes), tooLarge.code},
+		{"long chain of signs", strings.Repeat("- ", 1500) + "n", tooLarge.code},
+		{"long chain of choices", strings.Repeat("matches?id:", 300) + "id", tooLarge.code},
+		{"many elements", strings.Repeat("id,", maxNodes) + "id", tooLarge.code},
+		{"no text", "id + \"\xff\"", invalidText.code},
+	} {
+		k, problems := ParseKey(c.expr, scopeOf(t, "Service", "Do"))
+		if k != nil || len(problems) == 0 || problems[0].Code != c.code {
+			t.Errorf("%s: %d problems, want one of %s: %.200v", c.name, len(problems), c.code, problems)
+		}
+		inside(t, c.expr, problems)
+	}
+	deepest := strings.Repeat("(", maxDepth) + "id" + strings.Repeat(")", maxDepth)
+	if k, problems := ParseKey(deepest, scopeOf(t, "Service", "Do")); k == nil {
+		t.Errorf("brackets of the greatest depth: %v", problems)
+	}
+}
+
+func TestKeyTellsWhetherItReadsTheRequest(t *testing.T) {
+	t.Parallel()
+	for expr, want := range map[string]bool{
+		"user": true, "request.ip, id": true, "id": false, "lower(user)": true, "user == nil ? id : 'x'": true,
+		"tenantOf(ctx, req)": false, "#ip": false, "global": false,
+	} {
+		k, problems := ParseKey(expr, scopeOf(t, "Service", "Do"))
+		if k == nil {
+			t.Errorf("%s: %v", expr, problems)
+		} else if k.NeedsRequest() != want {
+			t.Errorf("%s: needs the request: %v", expr, !want)
+		}
+	}
+}
+
+func TestGlobalStandsAlone(t *testing.T) {
+	t.Parallel()
+	for _, src := range []string{"global", " global "} {
+		if k, problems := ParseKey(src, scopeOf(t, "Service", "Do")); k == nil || !k.Global || len(k.Elems) != 0 || problems != nil {
+			t.Errorf("%q: %+v, %v", src, k, problems)
+		}
+	}
+}
+
+func TestPackagesThatRedeclarePredeclaredNamesAreRefused(t *testing.T) {
+	t.Parallel()
+	pkg := types.NewPackage("example.com/p", "p")
+	pkg.Scope().Insert(types.NewTypeName(token.NoPos, pkg, "string", types.Typ[types.Int]))
+	sig := types.NewSignatureType(nil, nil, nil, types.NewTuple(types.NewVar(token.NoPos, pkg, "n", types.Typ[types.Int])), nil, false)
+	k, problems := ParseKey("n", &Scope{Pkg: pkg, Sig: sig})
+	if k != nil || len(problems) != 1 || problems[0].Code != shadowed.code {
+		t.Errorf("%v, %v", k, problems)
+	}
+}
+
+// inside checks that the places of problems are in src.
+func inside(t *testing.T, src string, problems []Problem) {
+	t.Helper()
+	for _, p := range problems {
+		if p.From < 0 || p.From > p.To || p.To > len(src) {
+			t.Errorf("%.100q: place %d-%d of %q", src, p.From, p.To, p.Message)
+		}
+		if p.Code == "" || p.Message == "" || strings.Contains(p.Message, "%!") {
+			t.Errorf("%.100q: problem %+v", src, p)
+		}
+	}
+}
+
+func FuzzParseKey(f *testing.F) {
+	golden, err := os.ReadFile("testdata/problems.golden")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for line := range strings.Lines(string(golden)) {
+		if _, src, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " "); ok && line[0] != '\t' {
+			f.Add(src)
+		}
+	}
+	f.Fuzz(func(t *testing.T, src string) {
+		scope := scopeOf(t, "Service", "Do")
+		k, problems := ParseKey(src, scope)
+		inside(t, src, problems)
+		if k == nil && len(problems) == 0 {
+			t.Errorf("%q: neither a key nor a problem", src)
+		}
+		if k != nil && !k.Global {
+			for _, n := range k.Elems {
+				if KindOf(n.Type()) == None || isUntyped(n.Type()) {
+					t.Errorf("%q: element of type %v", src, n.Type())
+				}
+			}
+		}
+		e, problems := ParseCost(src, scope)
+		inside(t, src, problems)
+		if e == nil && len(problems) == 0 {
+			t.Errorf("%q: neither a cost nor a problem", src)
+		}
+	})
+}
