@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -55,5 +56,5 @@ func (s *Store) Command(name string, ops []ratelimit.Op) []any {
 
 // OnceCmd returns args, an EVALSHA or EVAL, as the command that is sent.
 func OnceCmd(args []any) redis.Cmder {
-	return &onceCmd{redis.NewCmd(nil, args...)}
+	return &onceCmd{redis.NewCmd(context.Background(), args...)}
 }

@@ -40,7 +40,7 @@ func TestRD03AnyBadArgumentIsAnErrorBeforeTheFirstWrite(t *testing.T) {
 	}
 	arguments := 3 + len(ops)
 	for i := arguments; i < len(store.Command("eval", ops)); i++ {
-		for _, bad := range []string{"1500.7", "-1", "nan", "inf", "1e400", "", "0x5", " 5", "9223372036854775808", "9007199254740992"} {
+		for _, bad := range []string{"1500.7", "-1", "nan", "-nan", "inf", "1e400", "", "five", "9223372036854775808", "9007199254740992"} {
 			cmd := store.Command("eval", ops)
 			cmd[i] = bad
 			expectRefused(fmt.Sprintf("ARGV[%d] = %q", i-arguments+1, bad), cmd)
@@ -106,6 +106,46 @@ func TestForeignContentAtAKeyIsAnError(t *testing.T) {
 		f.client.Del(ctx, key)
 		f.client.RPush(ctx, key, "a")
 		expectError("a list")
+	}
+}
+
+func TestAServerThatRefusesToWriteIsAnErrorThatChargesNothing(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, c := range []struct {
+		class string
+		on    [][]any
+	}{
+		{"OOM", [][]any{{"config", "set", "maxmemory", "1"}}},
+		{"READONLY", [][]any{{"replicaof", "127.0.0.1", "1"}}},
+		{"NOREPLICAS", [][]any{{"config", "set", "min-replicas-to-write", "1"}}},
+		{"NOPERM", [][]any{
+			{"acl", "setuser", "default", "resetkeys", "~*p:log"}, // not the key of the second policy
+		}},
+	} {
+		t.Run(c.class, func(t *testing.T) {
+			t.Parallel()
+			client := connect(t, startServer(t).addr)
+			store := redisstore.New(client)
+			var ops []ratelimit.Op
+			for _, p := range policies() {
+				p.ID = "p"
+				ops = append(ops, ratelimit.Op{Policy: p, Key: "k", Cost: 1})
+			}
+			for _, cmd := range c.on {
+				if err := client.Do(ctx, cmd...).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 { // by EVAL, and by EVALSHA
+				if err := store.Take(ctx, ops); err == nil || !strings.Contains(err.Error(), c.class) {
+					t.Errorf("error %v, want %s", err, c.class)
+				}
+			}
+			if n, err := client.DBSize(ctx).Result(); n != 0 || err != nil {
+				t.Errorf("%d keys were written, %v", n, err)
+			}
+		})
 	}
 }
 

@@ -33,14 +33,20 @@
 //
 // # Errors
 //
-// A decision charges the counters exactly once if it returns, and at most once if
-// it ends in an error: the command is never sent again, even where go-redis would
-// retry one whose reply was lost. The exceptions are replies that say that the
-// command was not executed: an unknown script (after a restart or a failover, when
-// the script is sent in full) and a cluster slot that has moved. Take returns an
-// error, and never an admission, if the server cannot be reached or refuses, if a
-// key holds anything else than a counter of the policy, or if the reply is not
-// understood. The error names the server.
+// A call of Take that returns nil was charged exactly once, and one that returns an
+// error at most once: the command is never sent again where it may have been
+// executed, even though go-redis by itself retries a command whose reply was lost.
+// It is sent again where the reply says that nothing was executed: by a server that
+// does not know the script, after a restart or a failover, which then gets the
+// script in full, and by a node of a cluster that does not own the slot or is a
+// replica.
+//
+// Take returns an error, and never an admission, if the server cannot be reached or
+// refuses, if a key holds anything else than a counter of the policy, or if the
+// reply is not understood. The error names the server. How long that takes is up to
+// the client's options; note that go-redis by default tries five times, 100 ms apart,
+// to connect (DialerRetries), and heeds the deadline of a context only with
+// ContextTimeoutEnabled.
 //
 // # Cluster and Ring
 //

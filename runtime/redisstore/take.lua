@@ -157,7 +157,11 @@ function algorithms.log(op, raw)
     end))
   end
 
-  local body = raw and raw:sub(HEADER + 1 + (first - 1) * size)
+  local body
+
+  local function live()
+    return raw:sub(HEADER + 1 + (first - 1) * size)
+  end
 
   function op.charge()
     if used == 0 then
@@ -172,6 +176,8 @@ function algorithms.log(op, raw)
       last = oldest - age(count)
       wide(needed)
       body = table.concat(ages)
+    else
+      body = live()
     end
     last = fmod(last + op.t - newest, modulus)
     if used > 0 and newest == op.t then
@@ -191,7 +197,7 @@ function algorithms.log(op, raw)
   end
 
   function op.encode()
-    return 'L' .. pack('>BI7I2', width, newest, before) .. body
+    return 'L' .. pack('>BI7I2', width, newest, before) .. (body or live())
   end
 end
 
@@ -292,9 +298,8 @@ function algorithms.bucket(op, raw)
 end
 
 local function integer(i, low, high)
-  local text = ARGV[i]
-  local n = #text <= 16 and text:find('^%d+$') and tonumber(text)
-  if not n or n < low or n > high then
+  local n = tonumber(ARGV[i])
+  if not (n and n >= low and n <= high and floor(n) == n) then -- a NaN is in no range
     complain('ARGV[' .. i .. '] is not an integer in its range')
   end
   return n
