@@ -33,9 +33,9 @@
 //
 // # Errors
 //
-// A call of Take that returns nil was charged exactly once, and one that returns an
-// error at most once: the command is never sent again where it may have been
-// executed, even though go-redis by itself retries a command whose reply was lost.
+// A call that Take admits is charged exactly once, and one that ends in an error at
+// most once: the command is never sent again where it may have been executed, even
+// though go-redis by itself retries a command whose reply was lost.
 // It is sent again where the reply says that nothing was executed: by a server that
 // does not know the script, after a restart or a failover, which then gets the
 // script in full, and by a node of a cluster that does not own the slot or is a
