@@ -4,11 +4,11 @@
 //	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 //	limiter := ratelimit.New(ratelimit.WithStore("", redisstore.New(client)))
 //
-// Redis 6.2 or later and Valkey will do, by any [redis.UniversalClient]: a single
-// server, Sentinel, Cluster or Ring. A decision is one EVALSHA, however many
-// policies it concerns, and takes its time from the server, so the clocks of the
-// clients do not matter. The server's user needs the commands EVALSHA, EVAL, GET,
-// SET, TIME and DEL, and the keys under the prefix.
+// The client is any [redis.UniversalClient]: of a single server, Sentinel, Cluster or
+// Ring. The server needs nothing that Redis 6.2 and Valkey lack. A decision is one
+// EVALSHA, however many policies it concerns, and takes its time from the server, so
+// the clocks of the clients do not matter. The server's user needs the commands
+// EVALSHA, EVAL, GET, SET, TIME and DEL, and the keys under the prefix.
 //
 // # Keys
 //
