@@ -121,7 +121,7 @@ func (c *counter) admits(e *entry, g *ring, t, cost int64) bool {
 	case fixedWindow:
 		return t-e.last >= c.window || int64(e.part)+cost <= c.capacity
 	default:
-		return g == nil || g.units+cost <= c.capacity || g.live(t-c.window-e.base)+cost <= c.capacity
+		return g == nil || int64(g.units)+cost <= c.capacity || g.live(t-c.window-e.base)+cost <= c.capacity
 	}
 }
 

@@ -27,10 +27,11 @@
 //
 // # Memory
 //
-// A Limiter in memory starts no goroutines and no timers. It keeps a counter of
-// 56 bytes and about 8 of index for each key that has one, plus what does not fit:
-// keys above 24 bytes are kept beside the counter, and a sliding log keeps 8 bytes
-// for each unit that was charged at a time of its own. Counters that would decide
-// as new ones are reclaimed as new keys arrive. WithMaxKeys bounds their number;
-// see there for what happens at the bound.
+// A Limiter in memory starts no goroutines and no timers. The counter of a token
+// bucket or fixed window takes about 60 bytes per key, that of a sliding log about
+// 110, and 8 to 16 more for each further unit that is charged at a time of its own.
+// Keys of up to 24 bytes are included; longer ones add their length and about 16
+// bytes. Keys above 128 bytes are kept as their SHA-256. Counters that would decide
+// as new ones are reclaimed as new keys arrive. WithMaxKeys bounds their number; see
+// there for what happens at the bound.
 package ratelimit

@@ -27,7 +27,9 @@ var (
 type Error struct {
 	// Kind is ErrLimited, ErrNoKey, ErrCost or ErrStore.
 	Kind error
-	// Decision tells what the refusing policy said.
+	// Decision tells what the refusing policy said. If Kind is not ErrLimited,
+	// nothing was counted, and only Policy and Limit are known; RetryAfter is Never
+	// for ErrNoKey and ErrCost, and 0 for ErrStore.
 	Decision Decision
 	// Method is the limited method, like "pay.Service.PlaceOrder".
 	Method string

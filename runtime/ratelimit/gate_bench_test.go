@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"context"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -55,9 +56,9 @@ var (
 
 func BenchmarkAllow(b *testing.B) {
 	ctx := context.Background()
-	for name, p := range roomy {
-		b.Run(name, func(b *testing.B) {
-			s := newLogin(p)
+	for _, a := range algorithms {
+		b.Run(string(a), func(b *testing.B) {
+			s := newLogin(roomy[string(a)])
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := s.Login(ctx, "some.user@example"); err != nil {
@@ -131,5 +132,28 @@ func BenchmarkAllowFlood(b *testing.B) {
 		i++
 		var buf [64]byte
 		_ = gate.Allow(ctx, ratelimit.AppendInt(buf[:0], i))
+	}
+}
+
+func BenchmarkMemoryPerKey(b *testing.B) {
+	const keys = 500_000
+	for _, a := range algorithms {
+		b.Run(string(a), func(b *testing.B) {
+			for b.Loop() {
+				var before, after runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				s := newLogin(ratelimit.Policy{Algorithm: a, Limit: 5, Window: time.Hour})
+				for i := range keys {
+					if err := s.Login(b.Context(), strconv.Itoa(1e15+i)); err != nil {
+						b.Fatal(err)
+					}
+				}
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/keys, "B/key")
+				runtime.KeepAlive(s)
+			}
+		})
 	}
 }

@@ -22,6 +22,7 @@ type memory struct {
 	shards   []shard
 	counters atomic.Pointer[[]*counter] // by number
 
+	_    [64]byte     // what changes is not in a cache line that every call reads
 	live atomic.Int64 // entries in all shards and room reserved for more
 
 	// overflow guards the spills of all counters. It is taken after the shards.
@@ -62,10 +63,10 @@ func newMemory(clock Clock, maxKeys int) *memory {
 	return m
 }
 
-// add makes c known. The caller holds the limiter's lock.
+// add makes c known. The caller holds the limiter's lock. Who reads the slice sees
+// no more of its array than there was.
 func (m *memory) add(c *counter) {
-	all := *m.counters.Load()
-	all = append(all[:len(all):len(all)], c)
+	all := append(*m.counters.Load(), c)
 	m.counters.Store(&all)
 }
 
@@ -78,7 +79,7 @@ func (m *memory) now() int64 {
 	return max(-1<<60, min(m.clock.Now().UnixMicro(), 1<<60))
 }
 
-// locate returns the place of a key and what is stored of it, which may be digest.
+// locate returns the place of a key, and what is stored of it.
 func (m *memory) locate(c *counter, key []byte, digest *[sha256.Size]byte) (place, []byte) {
 	code := uint32(len(key))
 	switch {
@@ -92,6 +93,7 @@ func (m *memory) locate(c *counter, key []byte, digest *[sha256.Size]byte) (plac
 	return place{hash: uint32(h), meta: c.num<<8 | code, shard: uint32(h >> m.shift)}, key
 }
 
+// stored returns what is stored of a key: itself or, if it is long, its digest.
 func stored(key []byte, digest *[sha256.Size]byte) []byte {
 	if len(key) <= keyLimit {
 		return key
@@ -176,7 +178,7 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 			continue
 		}
 		if _, s.entry = m.shards[s.shard].find(s.place, stored(s.c.key(charges[i].Key), &digest)); s.entry == nil {
-			overflow = m.provide(s, now, slots, overflow)
+			overflow = m.provide(s, now, slots, peek || charges[i].Cost == 0, overflow)
 		}
 		if s.state().last > now {
 			now = m.now()
@@ -231,7 +233,7 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 // that is a new one, or as long as the policy's spill says something, a copy of
 // that: the key may have spent it. Without room it is the spill itself. It returns
 // whether overflow is locked.
-func (m *memory) provide(s *slot, now int64, slots []slot, overflow bool) bool {
+func (m *memory) provide(s *slot, now int64, slots []slot, peek, overflow bool) bool {
 	s.copied = newEntry()
 	s.isNew = m.reserve(&m.shards[s.shard], now, slots)
 	spill := &s.c.spill
@@ -242,7 +244,7 @@ func (m *memory) provide(s *slot, now int64, slots []slot, overflow bool) bool {
 		m.overflow.Lock()
 	}
 	s.spilled = true
-	if spill.entry.last > now {
+	if spill.entry.last > now && !peek {
 		s.c.settle(&spill.entry, m.now())
 		spill.clearAt.Store(s.c.clearAt(&spill.entry))
 	}

@@ -134,6 +134,9 @@ func (p *Policy) Validate() error {
 	if p.Burst != 0 && p.Algorithm != TokenBucket {
 		return fmt.Errorf("ratelimit: policy %q: burst is for token-bucket only", p.ID)
 	}
+	if p.Burst < 0 || p.Burst > MaxLimit {
+		return fmt.Errorf("ratelimit: policy %q: burst %d is not in 1..%d", p.ID, p.Burst, int64(MaxLimit))
+	}
 	if p.Limit == Unlimited || p.Limit == Blocked {
 		return nil
 	}
@@ -148,8 +151,6 @@ func (p *Policy) Validate() error {
 		return fmt.Errorf("ratelimit: policy %q: window %v is longer than %v", p.ID, p.Window, time.Duration(MaxWindow))
 	case p.Window%time.Microsecond != 0:
 		return fmt.Errorf("ratelimit: policy %q: window %v is not a whole number of microseconds", p.ID, p.Window)
-	case p.Burst < 0 || p.Burst > MaxLimit:
-		return fmt.Errorf("ratelimit: policy %q: burst %d is not in 1..%d", p.ID, p.Burst, int64(MaxLimit))
 	case (p.Algorithm == "" || p.Algorithm == SlidingLog) && p.Limit > MaxLogLimit:
 		return fmt.Errorf("ratelimit: policy %q: a sliding log keeps every call, so its limit is at most %d; use token-bucket or fixed-window for %d", p.ID, MaxLogLimit, p.Limit)
 	}

@@ -13,23 +13,29 @@ func (s stamp) units() int64 { return int64(s&(1<<unitBits-1)) + 1 }
 
 // ring is the log of one key: its stamps by increasing time.
 type ring struct {
-	stamps  []stamp
-	head, n int
-	units   int64 // of all n stamps
+	stamps []stamp
+	head   uint16
+	n      uint16
+	units  int32 // of all n stamps
 }
 
-func (g *ring) at(i int) stamp {
-	if i += g.head; i >= len(g.stamps) {
+// at returns the stamp that i stamps are before, which must be at most n.
+func (g *ring) at(i int) *stamp {
+	if i += int(g.head); i >= len(g.stamps) {
 		i -= len(g.stamps)
 	}
-	return g.stamps[i]
+	return &g.stamps[i]
 }
 
 // live returns the units charged later than expired.
 func (g *ring) live(expired int64) int64 {
-	units := g.units
-	for i := 0; i < g.n && g.at(i).time() <= expired; i++ {
-		units -= g.at(i).units()
+	units := int64(g.units)
+	for i := range int(g.n) {
+		s := *g.at(i)
+		if s.time() > expired {
+			break
+		}
+		units -= s.units()
 	}
 	return units
 }
@@ -37,8 +43,8 @@ func (g *ring) live(expired int64) int64 {
 // freed returns the time of the stamp whose expiry brings the units that expire
 // after the time expired to at least the given number.
 func (g *ring) freed(expired, units int64) int64 {
-	for i := range g.n {
-		s := g.at(i)
+	for i := range int(g.n) {
+		s := *g.at(i)
 		if s.time() <= expired {
 			continue
 		}
@@ -52,13 +58,13 @@ func (g *ring) freed(expired, units int64) int64 {
 // drop forgets what was charged at or before expired.
 func (g *ring) drop(expired int64) {
 	for g.n > 0 {
-		s := g.at(0)
+		s := *g.at(0)
 		if s.time() > expired {
 			return
 		}
-		g.units -= s.units()
+		g.units -= int32(s.units())
 		g.n--
-		if g.head++; g.head == len(g.stamps) {
+		if g.head++; int(g.head) == len(g.stamps) {
 			g.head = 0
 		}
 	}
@@ -67,34 +73,25 @@ func (g *ring) drop(expired int64) {
 // push adds units at time t, which is not before the newest stamp. The log holds
 // at most limit units, and so at most as many stamps.
 func (g *ring) push(t, units int64, limit int) {
-	g.units += units
+	g.units += int32(units)
 	if g.n > 0 {
-		last := g.head + g.n - 1
-		if last >= len(g.stamps) {
-			last -= len(g.stamps)
-		}
-		if g.stamps[last].time() == t {
-			g.stamps[last] += stamp(units)
+		if newest := g.at(int(g.n) - 1); newest.time() == t {
+			*newest += stamp(units)
 			return
 		}
 	}
-	if g.n == len(g.stamps) {
+	if int(g.n) == len(g.stamps) {
 		g.grow(limit)
 	}
-	i := g.head + g.n
-	if i >= len(g.stamps) {
-		i -= len(g.stamps)
-	}
-	g.stamps[i] = stamp(t)<<unitBits | stamp(units-1)
+	*g.at(int(g.n)) = stamp(t)<<unitBits | stamp(units-1)
 	g.n++
 }
 
 // grow doubles the ring, up to limit.
 func (g *ring) grow(limit int) {
-	size := min(limit, max(4, 2*len(g.stamps)))
-	stamps := make([]stamp, size)
-	for i := range g.n {
-		stamps[i] = g.at(i)
+	stamps := make([]stamp, min(limit, max(2, 2*len(g.stamps))))
+	for i := range int(g.n) {
+		stamps[i] = *g.at(i)
 	}
 	g.stamps, g.head = stamps, 0
 }

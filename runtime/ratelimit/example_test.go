@@ -1,0 +1,60 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimittest"
+)
+
+func ExampleGate_Allow() {
+	limiter := ratelimit.New(ratelimit.WithClock(ratelimittest.NewClock(time.Unix(0, 0))))
+	gate := limiter.MustGate(&ratelimit.Spec{
+		Method: "auth.Service.Login",
+		File:   "auth.go",
+		Policies: []ratelimit.Policy{{
+			ID:        "login",
+			Directive: "max=2 window=1m key=user",
+			Limit:     2,
+			Window:    time.Minute,
+		}},
+	})
+	for range 3 {
+		err := gate.Allow(context.Background(), []byte("eve"))
+		if errors.Is(err, ratelimit.ErrLimited) {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println("admitted")
+	}
+	// Output:
+	// admitted
+	// admitted
+	// denied by auth.Service.Login (auth.go) "max=2 window=1m key=user", retry in 1m0s
+}
+
+// A transfer counts once for all callers together, and by its amount for the
+// account. It is admitted by both policies or charged by none.
+func ExampleGate_Take() {
+	limiter := ratelimit.New(ratelimit.WithClock(ratelimittest.NewClock(time.Unix(0, 0))))
+	gate := limiter.MustGate(&ratelimit.Spec{
+		Method: "pay.Service.Transfer",
+		Policies: []ratelimit.Policy{
+			{ID: "all", Global: true, Limit: 1000, Window: time.Second},
+			{ID: "account", Algorithm: ratelimit.TokenBucket, Limit: 100, Window: time.Hour},
+		},
+	})
+	for _, amount := range []int64{70, 40} {
+		d, err := gate.Take(context.Background(),
+			ratelimit.Charge{Cost: 1},
+			ratelimit.Charge{Key: []byte("DE02"), Cost: amount},
+		)
+		fmt.Println(d.Allowed, d.Policy, d.Remaining, d.RetryAfter, err)
+	}
+	// Output:
+	// true account 30 0s <nil>
+	// false account 30 6m0s <nil>
+}

@@ -1,0 +1,127 @@
+package ratelimittest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+)
+
+// model is the simplest Store: it keeps all history, by the oracle's own rules.
+type model struct {
+	mu     sync.Mutex
+	clock  Clock
+	states map[string]history
+}
+
+func id(p *ratelimit.Policy, key string) string { return p.ID + "\x00" + key }
+
+func (m *model) Take(_ context.Context, ops []ratelimit.Op) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.clock.Now().UnixMicro()
+	settled := make([]history, len(ops))
+	times := make([]int64, len(ops))
+	admitted := true
+	for i := range ops {
+		op := &ops[i]
+		settled[i], times[i] = m.states[id(op.Policy, op.Key)].settle(op.Policy, now)
+		op.Outcome.Allowed = settled[i].admits(op.Policy, times[i], op.Cost)
+		admitted = admitted && (op.Outcome.Allowed || op.Policy.Mode == ratelimit.Shadow)
+	}
+	for i := range ops {
+		op := &ops[i]
+		h := settled[i]
+		if op.Cost > 0 {
+			if admitted && op.Outcome.Allowed {
+				h = append(h[:len(h):len(h)], charge{times[i], op.Cost})
+			}
+			m.states[id(op.Policy, op.Key)] = h
+		}
+		op.Outcome = h.outcome(op.Policy, times[i], op.Cost, op.Outcome.Allowed)
+	}
+	return nil
+}
+
+func (m *model) Reset(_ context.Context, p *ratelimit.Policy, key string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.states, id(p, key))
+	return nil
+}
+
+func TestStoreAcceptsTheModel(t *testing.T) {
+	t.Parallel()
+	TestStore(t, Harness{New: func(testing.TB) Subject {
+		m := &model{states: map[string]history{}}
+		return Subject{
+			Limiter: ratelimit.New(ratelimit.WithStore("", m), ratelimit.WithClock(&m.clock)),
+			SetTime: func(us int64) { m.clock.Set(time.UnixMicro(us)) },
+			Dump: func(p *ratelimit.Policy, key string) []byte {
+				if h := m.states[id(p, key)]; len(h) > 0 {
+					return fmt.Append(nil, h)
+				}
+				return nil
+			},
+		}
+	}})
+}
+
+func TestClockMovesOnlyWhenMoved(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1000, 0)
+	c := NewClock(start)
+	c.Advance(time.Minute)
+	c.Advance(-time.Second)
+	if got := c.Now().Sub(start); got != 59*time.Second {
+		t.Errorf("advanced by %v, want 59s", got)
+	}
+	c.Set(start)
+	if !c.Now().Equal(start) {
+		t.Errorf("set to %v, want %v", c.Now(), start)
+	}
+}
+
+// failures collects what a test would have reported.
+type failures struct {
+	testing.TB
+	texts []string
+}
+
+func (f *failures) Helper() {}
+
+func (f *failures) Errorf(format string, args ...any) {
+	f.texts = append(f.texts, fmt.Sprintf(format, args...))
+}
+
+type brokenStore struct{ model }
+
+var errBroken = errors.New("broken")
+
+func (*brokenStore) Take(context.Context, []ratelimit.Op) error { return errBroken }
+
+func TestAdmitsReportsTooFewAndTooMany(t *testing.T) {
+	t.Parallel()
+	policies := []ratelimit.Policy{{ID: "p", Limit: 3, Window: time.Hour}}
+	for _, c := range []struct {
+		n       int
+		options []ratelimit.Option
+		want    string
+	}{
+		{n: 2, want: "call 3 admitted, want 2 at most"},
+		{n: 3},
+		{n: 4, want: "call 4 of 4: "},
+		{n: 0, options: []ratelimit.Option{ratelimit.WithStore("", &brokenStore{})}, want: "broken"},
+	} {
+		f := &failures{TB: t}
+		Admits(f, ratelimit.New(c.options...).MustGate(&ratelimit.Spec{Policies: policies}), c.n, "k")
+		if got := strings.Join(f.texts, "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("Admits of %d where 3 are: %q, want %q", c.n, got, c.want)
+		}
+	}
+}
