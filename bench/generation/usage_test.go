@@ -1,0 +1,115 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test binary be the program that is measured: "eat 60 20"
+// touches 60 MB and runs "eat 20".
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "eat" {
+		if err := eat(os.Args[2:]); err != nil {
+			panic(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func eat(megabytes []string) error {
+	n, err := strconv.Atoi(megabytes[0])
+	if err != nil {
+		return err
+	}
+	meal := make([]byte, n*1e6)
+	for i := range meal {
+		meal[i] = 1
+	}
+	if len(megabytes) > 1 {
+		if err := exec.Command(os.Args[0], append([]string{"eat"}, megabytes[1:]...)...).Run(); err != nil {
+			return err
+		}
+	}
+	// Long enough to be seen by whoever watches.
+	for start := time.Now(); time.Since(start) < 300*time.Millisecond; {
+		runtime.KeepAlive(meal)
+	}
+	return nil
+}
+
+func TestMeasureTellsAProcessFromItsChildren(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := measure(t.Context(), t.TempDir(), self, "eat", "120", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.cpu < 0.2 || u.wall < 0.6 {
+		t.Errorf("%.2f CPU s, %.2f wall s; want at least 0.2 and 0.6 of two processes that spin for 0.3 s", u.cpu, u.wall)
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	if u.own < 120e6 || u.own > 300e6 {
+		t.Errorf("own peak %v MB, want a little more than 120", u.own)
+	}
+}
+
+func TestMeasureSeesTheMemoryOfChildren(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells the peaks of single processes")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The shell is small, and its child is another program.
+	u, err := measure(t.Context(), t.TempDir(), "/bin/sh", "-c", self+" eat 120; true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.children < 120e6 || u.own > 60e6 {
+		t.Errorf("own peak %v MB, children's %v MB; want little and at least 120", u.own, u.children)
+	}
+}
+
+func TestMeasureReportsWhatAFailingProgramSays(t *testing.T) {
+	t.Parallel()
+	_, err := measure(t.Context(), t.TempDir(), "go", "no-such-command")
+	if err == nil || !strings.Contains(err.Error(), "no-such-command") {
+		t.Errorf("error %v, want one with the program's own words", err)
+	}
+}
+
+func TestRemoveLeavesOtherModulesAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/go.mod", []byte("module example.com/precious\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := remove(dir); err == nil || !strings.Contains(err.Error(), "another module") {
+		t.Errorf("error %v, want a refusal", err)
+	}
+	if err := os.WriteFile(dir+"/go.mod", []byte("module example.com/bigmodule\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the module is still there: %v", err)
+	}
+	if err := remove(dir); err != nil {
+		t.Errorf("nothing to remove: %v", err)
+	}
+}
