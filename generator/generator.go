@@ -8,7 +8,6 @@
 package generator
 
 import (
-	"errors"
 	"fmt"
 	"go/format"
 	"go/types"
@@ -81,8 +80,10 @@ func renderPackage(p *parser.Package) ([]byte, error) {
 // declares the planned wrappers with the planned methods.
 func verify(p *parser.Package, path string, content []byte) error {
 	pkg, errs := p.Check(path, content)
-	if len(errs) > 0 {
-		return errors.Join(errs...)
+	if n := len(errs); n > 1 {
+		return fmt.Errorf("%w (and %d more errors)", errs[0], n-1)
+	} else if n == 1 {
+		return errs[0]
 	}
 	for _, w := range p.Wrappers {
 		obj, ok := pkg.Scope().Lookup(w.Name).(*types.TypeName)

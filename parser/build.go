@@ -202,7 +202,7 @@ func (b *builder) declared() (map[string]bool, error) {
 		names[name] = true
 	}
 	loaded := map[string]bool{}
-	for name := range b.pkg.Sources {
+	for _, name := range b.pkg.Names {
 		loaded[filepath.Base(name)] = true
 	}
 	entries, err := os.ReadDir(b.pkg.Dir)

@@ -50,14 +50,28 @@ func Parse(ctx context.Context, cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	res := &Result{Outputs: found.Outputs, Diags: found.Diags}
-	if len(found.Dirs) > 0 {
-		if err := res.parse(ctx, &cfg, &found); err != nil {
-			return nil, err
+	// Packages that are only imported are outlined first. That may hide something
+	// from a key or a signature, so a problem counts only if it is still there with
+	// everything loaded.
+	var res *Result
+	for _, full := range []bool{false, true} {
+		res = &Result{Outputs: found.Outputs, Diags: slices.Clone(found.Diags)}
+		if len(found.Dirs) > 0 {
+			if err := res.parse(ctx, &cfg, &found, full); err != nil {
+				return nil, err
+			}
+		}
+		if !res.Diags.HasErrors() {
+			break
 		}
 	}
 	for i := range res.Diags {
 		res.Diags[i].Pos.File = relative(cfg.Dir, res.Diags[i].Pos.File)
+	}
+	for _, p := range res.Packages {
+		for _, w := range p.Wrappers {
+			w.Pos.File = relative(cfg.Dir, w.Pos.File)
+		}
 	}
 	res.Diags.Sort()
 	return res, nil
@@ -100,16 +114,22 @@ func relative(dir, path string) string {
 }
 
 // parse loads the directories with directives and builds the model of each.
-func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result) error {
+func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, full bool) error {
 	var patterns []string
+	hits := map[string]bool{}
 	for _, d := range found.Dirs {
 		patterns = append(patterns, d.Path)
+		for _, f := range d.Files {
+			hits[filepath.Join(d.Path, f.Name)] = true
+		}
 	}
 	loaded, err := load.Load(ctx, load.Config{
 		Dir:    cfg.Dir,
 		Tags:   cfg.Tags,
 		Also:   cfg.Needs,
 		Output: Ours,
+		Syntax: func(name string) bool { return hits[name] },
+		Full:   full,
 	}, patterns...)
 	if err != nil {
 		return err

@@ -18,16 +18,12 @@ type importer struct {
 // Import implements types.Importer.
 func (im importer) Import(path string) (*types.Package, error) {
 	ld := im.ld
-	if node := ld.graph[im.from.Path]; node != nil {
-		if dep := node.Imports[path]; dep != nil {
-			path = dep.PkgPath
-		}
-	}
+	path = ld.resolvePath(im.from.Path, path)
 	if p := ld.source[path]; p != nil {
 		if p.Types == nil && ld.checking[path] {
 			return nil, fmt.Errorf("import cycle through %s", path)
 		}
-		return ld.check(p), nil
+		return ld.types(p), nil
 	}
 	if pkg := ld.imported[path]; pkg != nil && pkg.Complete() {
 		return pkg, nil

@@ -5,6 +5,12 @@
 // graph only what the signatures mention is read, so the cost depends on the
 // packages asked for and not on the tree that they live in.
 //
+// Packages that are only imported are outlined: their exported types, the exported
+// fields of those, and constants are all that a signature and a key can depend on.
+// Where that could be wrong (an embedded type promotes its methods, a key calls
+// one), packages are taken in full; and whatever fails to check is checked once
+// more with Config.Full before anybody hears of it.
+//
 // Packages that do not compile are loaded all the same: what is wrong in them is
 // for the caller to judge, by the types it needs.
 package load
@@ -17,12 +23,25 @@ import (
 	"go/build"
 	"go/token"
 	"go/types"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/packages"
+)
+
+// depth says how much of a package's source is kept.
+type depth uint8
+
+const (
+	// outlined: exported types with their exported fields, and constants.
+	outlined depth = iota
+	// bodiless: everything but the bodies of functions.
+	bodiless
+	// whole: bodiless, with the full syntax kept beside it.
+	whole
 )
 
 // Config says how to load.
@@ -34,6 +53,12 @@ type Config struct {
 	// Also are import paths that must be resolvable although nothing may import
 	// them yet: what a later Package.Check needs.
 	Also []string
+	// Syntax reports whether the full syntax of a file of a loaded package is needed;
+	// nil means that of all.
+	Syntax func(filename string) bool
+	// Full takes imported packages of the main modules in full, with functions,
+	// methods and unexported fields.
+	Full bool
 	// Output reports whether a file is left out: what a former run wrote must not
 	// influence this one.
 	Output func(src []byte) bool
@@ -47,14 +72,15 @@ type Package struct {
 	GoVersion string // of its module, like "go1.26", or ""
 	// Types is never nil, but may be incomplete.
 	Types *types.Package
-	// Files are the files that the build constraints select, without files of ours,
-	// parsed with comments and in full. Sources holds their text by name.
-	Files   []*ast.File
-	Sources map[string][]byte
+	// Names are the files that the build constraints select, without files of ours.
+	Names []string
+	// Files is the full syntax, with comments, of those that Config.Syntax asks for.
+	Files []*ast.File
 	// Errors are what the type checker and the parser found.
 	Errors []error
 
 	signatures []*ast.File
+	embedded   map[string]bool // import paths of types that this package embeds
 	ld         *loader
 }
 
@@ -85,16 +111,20 @@ type Result struct {
 func (r *Result) Unavailable(path string) error { return r.ld.failed[path] }
 
 type loader struct {
-	ctx    context.Context
-	cfg    Config
-	fset   *token.FileSet
-	graph  map[string]*packages.Package // by import path
-	source map[string]*Package          // checked or to be checked from source
+	ctx      context.Context
+	cfg      Config
+	patterns []string
+	fset     *token.FileSet
+	graph    map[string]*packages.Package // by import path
+	source   map[string]*Package          // checked or to be checked from source
 	// imported holds the types of every package that was asked for.
 	imported map[string]*types.Package
 	exported map[string]string // export data files by import path
 	failed   map[string]error
 	checking map[string]bool // being checked from source, to find cycles
+	resolved map[string]bool // seen by resolve
+	// full is the same with Config.Full, once something needed it.
+	full *Result
 }
 
 // Load loads the packages that patterns name. It returns an error if the go
@@ -103,6 +133,7 @@ func Load(ctx context.Context, cfg Config, patterns ...string) (*Result, error) 
 	ld := &loader{
 		ctx:      ctx,
 		cfg:      cfg,
+		patterns: patterns,
 		fset:     token.NewFileSet(),
 		graph:    map[string]*packages.Package{},
 		source:   map[string]*Package{},
@@ -110,6 +141,7 @@ func Load(ctx context.Context, cfg Config, patterns ...string) (*Result, error) 
 		exported: map[string]string{},
 		failed:   map[string]error{},
 		checking: map[string]bool{},
+		resolved: map[string]bool{"unsafe": true, "C": true},
 	}
 	listed, err := ld.list(packages.NeedName|packages.NeedFiles|packages.NeedImports|packages.NeedDeps|packages.NeedModule,
 		slices.Concat(patterns, cfg.Also))
@@ -133,17 +165,17 @@ func Load(ctx context.Context, cfg Config, patterns ...string) (*Result, error) 
 			}
 			continue
 		}
-		p, err := ld.parse(root, true)
+		p, err := ld.parse(root, whole)
 		if err != nil {
 			return nil, err
 		}
 		res.Packages = append(res.Packages, p)
 	}
-	if err := ld.resolve(res.Packages); err != nil {
+	if err := ld.resolve(res.Packages, cfg.Also...); err != nil {
 		return nil, err
 	}
 	for _, p := range res.Packages {
-		ld.check(p)
+		ld.types(p)
 	}
 	slices.SortFunc(res.Packages, func(a, b *Package) int { return strings.Compare(a.Dir, b.Dir) })
 	return res, nil
@@ -184,6 +216,9 @@ func (ld *loader) list(mode packages.LoadMode, patterns []string) ([]*packages.P
 		BuildFlags: flags,
 		Fset:       ld.fset,
 	}, patterns...)
+	if ctxErr := ld.ctx.Err(); ctxErr != nil {
+		return nil, ctxErr // go/packages does not wrap it
+	}
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
@@ -196,16 +231,15 @@ func fromSource(p *packages.Package) bool { return p.Module != nil && p.Module.M
 
 // resolve parses what the signatures of roots need, transitively, and then asks
 // once for the export data of everything outside of the main modules.
-func (ld *loader) resolve(roots []*Package) error {
+func (ld *loader) resolve(roots []*Package, also ...string) error {
 	var outside []string
-	seen := map[string]bool{"unsafe": true, "C": true}
 	queue := slices.Clone(roots)
-	visit := func(from *Package) error {
-		for _, path := range ld.importsOf(from) {
-			if seen[path] {
+	visit := func(paths []string, depth depth) error {
+		for _, path := range paths {
+			if ld.resolved[path] {
 				continue
 			}
-			seen[path] = true
+			ld.resolved[path] = true
 			node := ld.graph[path]
 			switch {
 			case ld.failed[path] != nil:
@@ -213,7 +247,7 @@ func (ld *loader) resolve(roots []*Package) error {
 				ld.failed[path] = fmt.Errorf("package %s is not among the dependencies of the module", path)
 			case ld.source[path] != nil:
 			case fromSource(node):
-				p, err := ld.parse(node, false)
+				p, err := ld.parse(node, depth)
 				if err != nil {
 					return err
 				}
@@ -224,11 +258,21 @@ func (ld *loader) resolve(roots []*Package) error {
 		}
 		return nil
 	}
+	if err := visit(also, outlined); err != nil {
+		return err
+	}
 	for {
+		// What is needed in full comes first, so that nothing is outlined that turns
+		// out to be needed in full.
+		for i := 0; i < len(queue); i++ {
+			if err := visit(sortedKeys(queue[i].embedded), bodiless); err != nil {
+				return err
+			}
+		}
 		for len(queue) > 0 {
 			p := queue[0]
 			queue = queue[1:]
-			if err := visit(p); err != nil {
+			if err := visit(ld.importsOf(p), outlined); err != nil {
 				return err
 			}
 		}
@@ -250,7 +294,7 @@ func (ld *loader) resolve(roots []*Package) error {
 			if ld.exported[path] != "" {
 				continue
 			}
-			p, err := ld.parse(ld.graph[path], false)
+			p, err := ld.parse(ld.graph[path], bodiless)
 			if err != nil {
 				return err
 			}
@@ -263,28 +307,36 @@ func (ld *loader) resolve(roots []*Package) error {
 // importsOf returns the import paths that the signatures of p mention, as the
 // graph resolves them (a vendored path differs from the one written).
 func (ld *loader) importsOf(p *Package) []string {
-	node := ld.graph[p.Path]
 	var paths []string
 	for _, f := range p.signatures {
 		for _, spec := range f.Imports {
-			path := importPath(spec)
-			if dep := node.Imports[path]; dep != nil {
-				path = dep.PkgPath
-			}
-			paths = append(paths, path)
+			paths = append(paths, ld.resolvePath(p.Path, importPath(spec)))
 		}
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths)
 }
 
-// parse reads the files of node. Roots keep their full syntax.
-func (ld *loader) parse(node *packages.Package, root bool) (*Package, error) {
+// resolvePath returns the package path that an import in the package from means.
+func (ld *loader) resolvePath(from, path string) string {
+	if node := ld.graph[from]; node != nil {
+		if dep := node.Imports[path]; dep != nil {
+			return dep.PkgPath
+		}
+	}
+	return path
+}
+
+// parse reads the files of node.
+func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
+	if depth == outlined && ld.cfg.Full {
+		depth = bodiless
+	}
 	p := &Package{
-		Path:    node.PkgPath,
-		Name:    node.Name,
-		Sources: map[string][]byte{},
-		ld:      ld,
+		Path:     node.PkgPath,
+		Name:     node.Name,
+		embedded: map[string]bool{},
+		ld:       ld,
 	}
 	ld.source[node.PkgPath] = p
 	if node.Module != nil && node.Module.GoVersion != "" {
@@ -302,7 +354,12 @@ func (ld *loader) parse(node *packages.Package, root bool) (*Package, error) {
 		if ld.cfg.Output != nil && ld.cfg.Output(src) {
 			continue
 		}
-		full, sig, err := parseFile(ld.fset, name, src, root, packageNames(node))
+		p.Names = append(p.Names, name)
+		depth := depth
+		if depth == whole && ld.cfg.Syntax != nil && !ld.cfg.Syntax(name) {
+			depth = bodiless
+		}
+		full, sig, err := parseFile(ld.fset, name, src, depth, packageNames(node))
 		if err != nil {
 			p.Errors = append(p.Errors, err)
 		}
@@ -310,9 +367,13 @@ func (ld *loader) parse(node *packages.Package, root bool) (*Package, error) {
 			continue
 		}
 		p.signatures = append(p.signatures, sig)
-		if root {
+		if depth == whole {
 			p.Files = append(p.Files, full)
-			p.Sources[name] = src
+		}
+		if depth != outlined {
+			for path := range embeddedPaths(sig, packageNames(node)) {
+				p.embedded[ld.resolvePath(p.Path, path)] = true
+			}
 		}
 	}
 	if p.Name == "" && len(p.signatures) > 0 {
@@ -336,7 +397,7 @@ func packageNames(node *packages.Package) func(path string) string {
 // qualifier.
 func (p *Package) DotImports() []*types.Package {
 	var pkgs []*types.Package
-	for _, f := range p.Files {
+	for _, f := range p.signatures {
 		for _, spec := range f.Imports {
 			if spec.Name == nil || spec.Name.Name != "." {
 				continue
@@ -370,7 +431,37 @@ func (p *Package) Import(file *ast.File, name string) (*types.Package, error) {
 // Check type-checks p again with one more file and returns the errors that lie in
 // that file, or concern it. It is how output is verified before it is written.
 func (p *Package) Check(name string, src []byte) (*types.Package, []error) {
-	_, extra, err := parseFile(p.ld.fset, name, src, false, nil)
+	pkg, errs := p.check(name, src)
+	if len(errs) == 0 || p.ld.cfg.Full {
+		return pkg, errs
+	}
+	full, err := p.inFull()
+	if err != nil {
+		return pkg, append(errs, err)
+	}
+	return full.check(name, src)
+}
+
+// inFull returns p as loaded with Config.Full.
+func (p *Package) inFull() (*Package, error) {
+	if p.ld.full == nil {
+		cfg := p.ld.cfg
+		cfg.Full = true
+		var err error
+		if p.ld.full, err = Load(p.ld.ctx, cfg, p.ld.patterns...); err != nil {
+			return nil, err
+		}
+	}
+	for _, q := range p.ld.full.Packages {
+		if q.Path == p.Path {
+			return q, nil
+		}
+	}
+	return nil, fmt.Errorf("package %s is gone", p.Path)
+}
+
+func (p *Package) check(name string, src []byte) (*types.Package, []error) {
+	_, extra, err := parseFile(p.ld.fset, name, src, bodiless, nil)
 	if err != nil {
 		return nil, []error{err}
 	}
@@ -401,8 +492,8 @@ func (ld *loader) config(p *Package, report func(error)) *types.Config {
 	}
 }
 
-// check computes the types of p.
-func (ld *loader) check(p *Package) *types.Package {
+// types computes the types of p.
+func (ld *loader) types(p *Package) *types.Package {
 	if p.Types != nil {
 		return p.Types
 	}
@@ -415,4 +506,8 @@ func (ld *loader) check(p *Package) *types.Package {
 	p.Types = pkg
 	ld.imported[p.Path] = pkg
 	return pkg
+}
+
+func sortedKeys(m map[string]bool) []string {
+	return slices.Sorted(maps.Keys(m))
 }

@@ -4,28 +4,31 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"slices"
 	"strconv"
 )
 
-// parseFile parses src and returns its full syntax if asked for, and its
-// signatures. A file with syntax errors yields what could be made of it, and nil
-// if that is nothing.
-func parseFile(fset *token.FileSet, name string, src []byte, full bool, nameOf func(string) string) (file, sig *ast.File, err error) {
+// parseFile parses src and returns its signatures, and its full syntax for a whole
+// file. A file with syntax errors yields what could be made of it, and nil if that
+// is nothing.
+func parseFile(fset *token.FileSet, name string, src []byte, depth depth, nameOf func(string) string) (file, sig *ast.File, err error) {
 	mode := parser.SkipObjectResolution
-	if full {
+	if depth == whole {
 		mode |= parser.ParseComments
+	} else {
+		src = stripBodies(src)
 	}
 	file, err = parser.ParseFile(fset, name, src, mode)
 	if file == nil || file.Name == nil || file.Name.Name == "" || file.Name.Name == "_" {
 		return nil, nil, err
 	}
-	return file, signatures(file, nameOf), err
+	return file, signatures(file, depth, nameOf), err
 }
 
-// signatures returns a copy of file without function bodies, without what only
-// serves them, and without comments. The declarations that remain are shared with
-// file, which is not changed.
-func signatures(file *ast.File, nameOf func(string) string) *ast.File {
+// signatures returns a copy of file without the content of function bodies,
+// without comments, and without what only serves those; of an outlined file, it
+// returns the outline. What remains is shared with file, which is not changed.
+func signatures(file *ast.File, depth depth, nameOf func(string) string) *ast.File {
 	sig := *file
 	sig.Comments = nil
 	sig.Decls = make([]ast.Decl, 0, len(file.Decls))
@@ -33,18 +36,25 @@ func signatures(file *ast.File, nameOf func(string) string) *ast.File {
 	for _, d := range file.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
-			if d.Recv == nil && (d.Name.Name == "init" || d.Name.Name == "_") {
-				continue // nothing can name them
+			if depth == outlined || d.Recv == nil && (d.Name.Name == "init" || d.Name.Name == "_") {
+				continue // nothing can name it
 			}
-			bodyless := *d
-			bodyless.Body = nil
-			sig.Decls = append(sig.Decls, &bodyless)
+			bodiless := *d
+			if d.Body != nil {
+				bodiless.Body = &ast.BlockStmt{Lbrace: d.Body.Lbrace, Rbrace: d.Body.Rbrace}
+			}
+			sig.Decls = append(sig.Decls, &bodiless)
 		case *ast.GenDecl:
-			if d.Tok == token.IMPORT {
+			switch {
+			case d.Tok == token.IMPORT:
 				specs = append(specs, d)
-				continue
+			case depth != outlined:
+				sig.Decls = append(sig.Decls, d)
+			case d.Tok == token.TYPE:
+				sig.Decls = append(sig.Decls, outlineTypes(d))
+			case d.Tok == token.CONST:
+				sig.Decls = append(sig.Decls, d) // an array's length may depend on it
 			}
-			sig.Decls = append(sig.Decls, d)
 		default:
 			sig.Decls = append(sig.Decls, d)
 		}
@@ -68,6 +78,91 @@ func signatures(file *ast.File, nameOf func(string) string) *ast.File {
 	}
 	sig.Decls = append(imports, sig.Decls...)
 	return &sig
+}
+
+// outlineTypes returns d without the methods of interfaces and the unexported
+// fields of structs. An embedded field stays, whatever its name: it may promote
+// exported ones.
+func outlineTypes(d *ast.GenDecl) *ast.GenDecl {
+	outline := *d
+	outline.Specs = make([]ast.Spec, len(d.Specs))
+	for i, s := range d.Specs {
+		spec := *s.(*ast.TypeSpec)
+		switch t := spec.Type.(type) {
+		case *ast.StructType:
+			spec.Type = &ast.StructType{Struct: t.Struct, Fields: filterFields(t.Fields, func(f *ast.Field) bool {
+				return len(f.Names) == 0 || slices.ContainsFunc(f.Names, (*ast.Ident).IsExported)
+			})}
+		case *ast.InterfaceType:
+			spec.Type = &ast.InterfaceType{Interface: t.Interface, Methods: filterFields(t.Methods, func(f *ast.Field) bool {
+				return len(f.Names) == 0
+			})}
+		}
+		outline.Specs[i] = &spec
+	}
+	return &outline
+}
+
+func filterFields(fields *ast.FieldList, keep func(*ast.Field) bool) *ast.FieldList {
+	kept := &ast.FieldList{Opening: fields.Opening, Closing: fields.Closing}
+	for _, f := range fields.List {
+		if keep(f) {
+			kept.List = append(kept.List, f)
+		}
+	}
+	return kept
+}
+
+// embeddedPaths returns the import paths of the packages from which types of file
+// get methods: by embedding a type, or by being defined as one.
+func embeddedPaths(file *ast.File, nameOf func(string) string) map[string]bool {
+	names := map[string]bool{}
+	note := func(t ast.Expr) {
+		for {
+			switch e := t.(type) {
+			case *ast.StarExpr:
+				t = e.X
+			case *ast.ParenExpr:
+				t = e.X
+			case *ast.IndexExpr:
+				t = e.X
+			case *ast.IndexListExpr:
+				t = e.X
+			case *ast.SelectorExpr:
+				if id, ok := e.X.(*ast.Ident); ok {
+					names[id.Name] = true
+				}
+				return
+			default:
+				return
+			}
+		}
+	}
+	noteUnnamed := func(fields *ast.FieldList) {
+		for _, f := range fields.List {
+			if len(f.Names) == 0 {
+				note(f.Type)
+			}
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.TypeSpec:
+			note(n.Type)
+		case *ast.StructType:
+			noteUnnamed(n.Fields)
+		case *ast.InterfaceType:
+			noteUnnamed(n.Methods)
+		}
+		return true
+	})
+	paths := map[string]bool{}
+	for _, spec := range file.Imports {
+		if needed(spec, names, nameOf) {
+			paths[importPath(spec)] = true
+		}
+	}
+	return paths
 }
 
 // qualifiers returns the identifiers before a dot in decls, which are the package

@@ -1,0 +1,194 @@
+package load
+
+import "bytes"
+
+// stripBodies returns src with the inside of function bodies blanked out, so that
+// parsing does not have to build a syntax tree of what nobody looks at. Line ends
+// stay, and with them every position. Text that does not look like Go is returned
+// as it is.
+//
+// It understands as much of Go as it takes to tell a brace of the syntax from one
+// in a literal or a comment: a body is what stands in braces behind a func that
+// begins a declaration, except for the braces of struct and interface types in its
+// signature.
+func stripBodies(src []byte) []byte {
+	s := stripper{src: src}
+	if !s.file() {
+		return src
+	}
+	if len(s.bodies) == 0 {
+		return src
+	}
+	out := bytes.Clone(src)
+	for _, b := range s.bodies {
+		for i := b[0]; i < b[1]; i++ {
+			if out[i] != '\n' {
+				out[i] = ' '
+			}
+		}
+	}
+	return out
+}
+
+type stripper struct {
+	src    []byte
+	pos    int
+	bodies [][2]int // ranges between the braces
+}
+
+// file finds the bodies. It reports false if the text makes no sense.
+func (s *stripper) file() bool {
+	for before := byte('\n'); ; {
+		tok, word := s.next()
+		start := before == '\n' || before == ';' // of a declaration
+		before = tok
+		switch {
+		case tok == 0:
+			return s.pos >= len(s.src)
+		case start && string(word) == "func":
+			if !s.function() {
+				return false
+			}
+		case tok == '(' || tok == '[' || tok == '{':
+			if !s.balanced() {
+				return false
+			}
+		case tok == ')' || tok == ']' || tok == '}':
+			return false
+		}
+	}
+}
+
+// function reads a signature and the body behind it, if there is one.
+func (s *stripper) function() bool {
+	var last []byte // the word before the current token
+	for {
+		tok, word := s.next()
+		switch tok {
+		case 0:
+			return s.pos >= len(s.src)
+		case '\n', ';':
+			return true
+		case '(', '[':
+			if !s.balanced() {
+				return false
+			}
+			last = nil
+		case '{':
+			inner := s.pos
+			if !s.balanced() {
+				return false
+			}
+			if w := string(last); w == "struct" || w == "interface" {
+				last = nil
+				continue
+			}
+			s.bodies = append(s.bodies, [2]int{inner, s.pos - 1})
+			return true
+		case ')', ']', '}':
+			return false
+		case 'w':
+			last = word
+		default:
+			last = nil
+		}
+	}
+}
+
+// balanced reads up to the bracket that closes the one just read.
+func (s *stripper) balanced() bool {
+	for depth := 1; depth > 0; {
+		switch tok, _ := s.next(); tok {
+		case 0:
+			return false
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			depth--
+		}
+	}
+	return true
+}
+
+// next reads a token: 'w' and the text of a word, '"' for a literal, a line end,
+// or any other byte for itself. It is 0 at the end, or where a literal or comment
+// has none.
+func (s *stripper) next() (tok byte, word []byte) {
+	for s.pos < len(s.src) {
+		c := s.src[s.pos]
+		switch {
+		case c == ' ' || c == '\t' || c == '\r':
+			s.pos++
+		case isWord(c):
+			start := s.pos
+			for s.pos < len(s.src) && isWord(s.src[s.pos]) {
+				s.pos++
+			}
+			return 'w', s.src[start:s.pos]
+		case c == '/' && s.at(1) == '/':
+			if !s.skipTo("\n") {
+				s.pos = len(s.src)
+				return 0, nil
+			}
+			s.pos-- // the line end counts
+		case c == '/' && s.at(1) == '*':
+			s.pos += 2
+			if !s.skipTo("*/") {
+				return 0, nil
+			}
+		case c == '`':
+			s.pos++
+			if !s.skipTo("`") {
+				return 0, nil
+			}
+			return '"', nil
+		case c == '"' || c == '\'':
+			if !s.quoted(c) {
+				return 0, nil
+			}
+			return '"', nil
+		default:
+			s.pos++
+			return c, nil
+		}
+	}
+	return 0, nil
+}
+
+// at is the byte n behind the current one, or 0.
+func (s *stripper) at(n int) byte {
+	if s.pos+n < len(s.src) {
+		return s.src[s.pos+n]
+	}
+	return 0
+}
+
+// skipTo goes behind the next occurrence of end.
+func (s *stripper) skipTo(end string) bool {
+	i := bytes.Index(s.src[s.pos:], []byte(end))
+	if i < 0 {
+		return false
+	}
+	s.pos += i + len(end)
+	return true
+}
+
+// quoted reads a string or rune literal.
+func (s *stripper) quoted(quote byte) bool {
+	for s.pos++; s.pos < len(s.src); s.pos++ {
+		switch s.src[s.pos] {
+		case '\\':
+			s.pos++
+		case '\n':
+			return false
+		case quote:
+			s.pos++
+			return true
+		}
+	}
+	return false
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
