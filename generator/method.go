@@ -3,6 +3,7 @@ package generator
 import (
 	"fmt"
 	"go/types"
+	"regexp"
 	"time"
 
 	"github.com/dave/jennifer/jen"
@@ -34,8 +35,7 @@ type policy struct {
 
 func (w *wrapper) newMethod(pm *parser.Method, fields *scope) *method {
 	m := &method{Method: pm, wrapper: w}
-	s := w.file.scope.child()
-	s.reserve(w.recv)
+	s := w.methodScope(pm)
 	for v := range pm.Sig.Params().Variables() {
 		m.params = append(m.params, s.allot(v.Name(), argName(v.Type())))
 	}
@@ -68,14 +68,39 @@ func (w *wrapper) newMethod(pm *parser.Method, fields *scope) *method {
 		if !pp.Global {
 			p.buf = s.allot("buf"+n, "buf")
 			p.keyFunc = w.file.scope.allot(stem+"Key"+n, "key")
+			s.reserve(p.keyFunc)
 		}
 		if pp.CostExpr != nil {
 			p.costFunc = w.file.scope.allot(stem+"Cost"+n, "cost")
+			s.reserve(p.costFunc)
 		}
 		m.policy = append(m.policy, p)
 	}
 	return m
 }
+
+// methodScope returns the scope of a method's parameters, results and locals. They
+// keep the names of the source, as long as these hide nothing that the method
+// itself mentions.
+func (w *wrapper) methodScope(pm *parser.Method) *scope {
+	s := &scope{used: map[string]bool{"_": true, "nil": true, "byte": true, w.recv: true}}
+	f := w.file
+	mention := func(text string) {
+		for _, word := range identifiers.FindAllString(text, -1) {
+			s.reserve(word)
+		}
+	}
+	for _, tuple := range []*types.Tuple{pm.Sig.Params(), pm.Sig.Results()} {
+		for v := range tuple.Variables() {
+			mention(f.imports.typeString(v.Type()))
+		}
+	}
+	mention(f.imports.alias[runtimePath])
+	mention(f.imports.alias["context"])
+	return s
+}
+
+var identifiers = regexp.MustCompile(`[\pL_][\pL_\pN]*`)
 
 func (m *method) limited() bool { return len(m.Policies) > 0 }
 
@@ -105,28 +130,12 @@ func namedResults(sig *types.Signature) bool {
 // decls renders the method, its inventory and its key functions.
 func (m *method) decls() []jen.Code {
 	w, f := m.wrapper, m.wrapper.file
-	var params, results []jen.Code
-	for i, v := range enumerate(m.Sig.Params()) {
-		t := f.imports.typ(v.Type())
-		if m.Sig.Variadic() && i == m.Sig.Params().Len()-1 {
-			t = jen.Op("...").Add(f.imports.typ(v.Type().(*types.Slice).Elem()))
-		}
-		params = append(params, jen.Id(m.params[i]).Add(t))
-	}
-	for i, v := range enumerate(m.Sig.Results()) {
-		t := f.imports.typ(v.Type())
-		if m.results != nil {
-			t = jen.Id(m.results[i]).Add(t)
-		}
-		results = append(results, t)
-	}
 	fn := jen.Func().
 		Params(jen.Id(w.recv).Op("*").Id(w.Name).Add(w.typeArgs())).
-		Id(m.Name).Params(params...)
-	switch {
-	case len(results) == 1 && m.results == nil:
-		fn.Add(results[0])
-	case len(results) > 0:
+		Id(m.Name).Params(f.variables(m.Sig.Params(), m.params, m.Sig.Variadic())...)
+	if results := f.variables(m.Sig.Results(), m.results, false); len(results) == 1 && m.results == nil {
+		fn.Add(results...)
+	} else if len(results) > 0 {
 		fn.Params(results...)
 	}
 	fn.Block(m.body()...)
@@ -146,6 +155,29 @@ func (m *method) decls() []jen.Code {
 		}
 	}
 	return ds
+}
+
+// variables renders parameters or results. Neighbours of one type share it, as
+// in a, b int; without names each stands for itself.
+func (f *file) variables(t *types.Tuple, names []string, variadic bool) []jen.Code {
+	var list []jen.Code
+	for i := 0; i < t.Len(); i++ {
+		typ := f.imports.typeString(t.At(i).Type())
+		if variadic && i == t.Len()-1 {
+			typ = "..." + f.imports.typeString(t.At(i).Type().(*types.Slice).Elem())
+		}
+		if names == nil {
+			list = append(list, jen.Id(typ))
+			continue
+		}
+		last := i == t.Len()-1 || variadic && i == t.Len()-2
+		if last || f.imports.typeString(t.At(i+1).Type()) != typ {
+			list = append(list, jen.Id(names[i]+" "+typ))
+		} else {
+			list = append(list, jen.Id(names[i]))
+		}
+	}
+	return list
 }
 
 func (m *method) doc() []jen.Code {
@@ -350,15 +382,4 @@ func (f *file) duration(d time.Duration) *jen.Statement {
 		}
 	}
 	return jen.Lit(int(d))
-}
-
-// enumerate yields the variables of t with their index.
-func enumerate(t *types.Tuple) func(yield func(int, *types.Var) bool) {
-	return func(yield func(int, *types.Var) bool) {
-		for i := range t.Len() {
-			if !yield(i, t.At(i)) {
-				return
-			}
-		}
-	}
 }

@@ -93,13 +93,15 @@ func defaultName(p string) string {
 	return base
 }
 
-// typ renders t. Names of type parameters are looked up in tparams, which maps
-// those of the source type to the identifiers that the wrapper gives them.
-func (im *imports) typ(t types.Type) *jen.Statement {
-	return jen.Id(types.TypeString(t, func(p *types.Package) string {
+// typ renders t.
+func (im *imports) typ(t types.Type) *jen.Statement { return jen.Id(im.typeString(t)) }
+
+// typeString is t as the file writes it.
+func (im *imports) typeString(t types.Type) string {
+	return types.TypeString(t, func(p *types.Package) string {
 		if p == im.self {
 			return ""
 		}
 		return im.alias[p.Path()]
-	}))
+	})
 }
