@@ -3,14 +3,17 @@ module github.com/ratelimitgen/ratelimitgen
 go 1.26.0
 
 require (
+	github.com/dave/jennifer v1.7.1
+	github.com/expr-lang/expr v1.17.8
+	github.com/redis/go-redis/v9 v9.23.0
+	golang.org/x/mod v0.43.0
+	golang.org/x/tools v0.52.0
+	pgregory.net/rapid v1.3.0
+)
+
+require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/dave/jennifer v1.7.1 // indirect
-	github.com/expr-lang/expr v1.17.8 // indirect
-	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
-	golang.org/x/mod v0.43.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/tools v0.52.0 // indirect
-	pgregory.net/rapid v1.3.0 // indirect
 )

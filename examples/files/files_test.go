@@ -15,7 +15,7 @@ import (
 // limited returns limited access to a fresh directory of the real file system.
 func limited(t *testing.T) (*RateLimitedFs, *ratelimittest.Clock) {
 	t.Helper()
-	clock := ratelimittest.NewClock()
+	clock := ratelimittest.NewClock(time.Now())
 	dir := afero.NewBasePathFs(afero.NewOsFs(), t.TempDir())
 	return NewRateLimitedFs(dir, ratelimit.New(ratelimit.WithClock(clock))), clock
 }

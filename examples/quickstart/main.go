@@ -12,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -34,18 +35,19 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *redisAddr, *prefix, *serve); err != nil {
+	if err := run(ctx, os.Stdout, *redisAddr, *prefix, *serve); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, redisAddr, prefix, serve string) error {
+func run(ctx context.Context, out io.Writer, redisAddr, prefix, serve string) error {
 	limiter := ratelimit.New()
 	where := "in memory"
 	if redisAddr != "" {
-		client := redis.NewClient(&redis.Options{Addr: redisAddr})
+		// Trying once is enough to say that nobody is there.
+		client := redis.NewClient(&redis.Options{Addr: redisAddr, DialerRetries: 1, MaxRetries: -1})
 		defer client.Close()
 		if err := client.Ping(ctx).Err(); err != nil {
 			return fmt.Errorf("redis at %s: %w", redisAddr, err)
@@ -75,9 +77,9 @@ func run(ctx context.Context, redisAddr, prefix, serve string) error {
 		_ = server.Close() // ends Serve, whose error is then of no interest
 	}()
 
-	fmt.Printf("shop on http://%s, counters %s\n", listener.Addr(), where)
+	fmt.Fprintf(out, "shop on http://%s, counters %s\n", listener.Addr(), where)
 	if serve == "" {
-		return drive(ctx, "http://"+listener.Addr().String(), os.Stdout)
+		return drive(ctx, "http://"+listener.Addr().String(), out)
 	}
 	select {
 	case <-ctx.Done():
