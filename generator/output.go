@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ratelimitgen/ratelimitgen/parser"
+	"github.com/ratelimitgen/ratelimitgen/parser/scan"
 )
 
 // Change says what has to happen to a file so that the tree agrees with the
@@ -58,7 +58,7 @@ func Plan(files []File, outputs []string) ([]Change, error) {
 			changes = append(changes, Change{Path: f.Path, Kind: Missing, File: f})
 		case err != nil:
 			errs = append(errs, err)
-		case len(bytes.TrimSpace(now)) > 0 && !parser.Ours(now):
+		case len(bytes.TrimSpace(now)) > 0 && !scan.Ours(now):
 			errs = append(errs, &ForeignFileError{Path: f.Path})
 		case !bytes.Equal(now, f.Content):
 			changes = append(changes, Change{Path: f.Path, Kind: Stale, File: f})
@@ -122,7 +122,7 @@ func removeOurs(root *os.Root, name string) error {
 	if err := errors.Join(f.Close(), ignoreShort(err)); err != nil {
 		return err
 	}
-	if !parser.Ours(head[:n]) {
+	if !scan.Ours(head[:n]) {
 		return &ForeignFileError{Path: filepath.Join(root.Name(), name)}
 	}
 	return ignoreNotExist(root.Remove(name))

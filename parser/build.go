@@ -218,7 +218,7 @@ func (b *builder) declared() (map[string]bool, error) {
 			return nil, err
 		}
 		file, _ := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
-		if file == nil || Ours(src) || file.Name.Name != b.pkg.Name {
+		if file == nil || scan.Ours(src) || file.Name.Name != b.pkg.Name {
 			continue
 		}
 		for _, d := range file.Decls {

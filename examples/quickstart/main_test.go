@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -13,14 +14,14 @@ import (
 )
 
 const table = `CALL          FROM         WHO                        SENT  ADMITTED  REFUSED  RETRY AFTER
-POST /login   203.0.113.7  guessing ann's password    8     5         3 (429)  60 s
+POST /login   203.0.113.7  guessing ann's password    8     5         3 (429)  N s
 POST /login   203.0.113.8  ann, from another address  2     2         0        -
-POST /orders  203.0.113.8  acme, ann                  5     3         2 (429)  20 s
+POST /orders  203.0.113.8  acme, ann                  5     3         2 (429)  N s
 POST /orders  203.0.113.8  acme, bob                  2     2         0        -
 POST /orders  203.0.113.9  globex, ann                2     2         0        -
 POST /orders  203.0.113.9  globex, nobody             1     0         1 (403)  -
 GET /search   203.0.113.7  one caller                 6     6         0        -
-GET /search   203.0.113.9  another caller             6     4         2 (429)  60 s
+GET /search   203.0.113.9  another caller             6     4         2 (429)  N s
 `
 
 // drives runs the quickstart and returns what it printed below the first line.
@@ -34,8 +35,11 @@ func drives(t *testing.T, redisAddr, prefix string) string {
 	if !strings.HasPrefix(head, "shop on http://127.0.0.1:") {
 		t.Errorf("the first line is %q", head)
 	}
-	return rest
+	return seconds.ReplaceAllString(rest, "N s")
 }
+
+// seconds are left out of comparisons: they tell how long the test took.
+var seconds = regexp.MustCompile(`\b\d+ s\b`)
 
 func TestQuickstartInMemory(t *testing.T) {
 	t.Parallel()

@@ -157,7 +157,7 @@ func (r *reader) dir(d listing) searched {
 			return s
 		}
 		switch {
-		case isOutput(src):
+		case Ours(src):
 			s.outputs = append(s.outputs, path)
 		case mentions(src):
 			src = bytes.Clone(src)
@@ -216,8 +216,9 @@ func (r *reader) excluded(dir, name string, src []byte) bool {
 	return false
 }
 
-// isOutput reports whether the first line of src is Header.
-func isOutput(src []byte) bool {
+// Ours reports whether src is a file that the generator wrote: its first line is
+// Header.
+func Ours(src []byte) bool {
 	rest, ok := bytes.CutPrefix(src, []byte(Header))
 	return ok && (len(rest) == 0 || rest[0] == '\n' || bytes.HasPrefix(rest, []byte("\r\n")))
 }
@@ -254,4 +255,12 @@ func skipSpaceBack(src []byte, i int) int {
 
 func noMatch(format string, args ...any) diag.Diagnostic {
 	return diag.Diagnostic{Code: CodeNoMatch, Message: fmt.Sprintf(format, args...)}
+}
+
+// emptyMatch is noMatch for a wildcard, which may well match nothing yet: the go
+// command warns too.
+func emptyMatch(format string, args ...any) diag.Diagnostic {
+	d := noMatch(format, args...)
+	d.Severity = diag.Warning
+	return d
 }

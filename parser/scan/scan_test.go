@@ -234,18 +234,18 @@ func TestPatternsThatAreNoDirectoriesAreReturned(t *testing.T) {
 	}
 }
 
-func TestPatternsThatMatchNothingAreErrors(t *testing.T) {
+func TestPatternsThatMatchNothingAreReported(t *testing.T) {
 	t.Parallel()
 	dir := module(t, example)
 	for pattern, want := range map[string]string{
 		"./nowhere":      "error: there is no directory ./nowhere [no-match]",
 		"./nowhere/...":  "error: there is no directory nowhere [no-match]",
 		"./empty":        "error: there are no Go files in ./empty: to include the directories below it write ./empty/... [no-match]",
-		"./a/x...":       "error: ./a/x... matches no directory with Go files [no-match]",
+		"./a/x...":       "warning: ./a/x... matches no directory with Go files [no-match]",
 		"./a/a.go":       "error: ./a/a.go is a file: name its directory [no-match]",
 		"a.go":           "error: a.go is a file: name its directory [no-match]",
-		"./testdata/...": "error: ./testdata/... matches no packages: directories named testdata, or beginning with . or _, are left out; name the directory itself [no-match]",
-		"./skipped/...":  "error: ./skipped/... matches no directory with Go files [no-match]",
+		"./testdata/...": "warning: ./testdata/... matches no packages: directories named testdata, or beginning with . or _, are left out; name the directory itself [no-match]",
+		"./skipped/...":  "warning: ./skipped/... matches no directory with Go files [no-match]",
 	} {
 		res := find(t, Config{Dir: dir, Patterns: []string{pattern, "./a"}})
 		if len(res.Diags) != 1 || res.Diags[0].String() != want {

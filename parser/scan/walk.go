@@ -91,7 +91,7 @@ func (w *walker) wildcard(pattern string) error {
 	t := tree{walker: w, match: matcher(clean), vendors: vendorElems(clean), ignored: ignoredBy(w.abs(start))}
 	if hidden(path.Base(start)) {
 		// As the go command: a pattern does not lead into such a tree.
-		w.diags.Add(noMatch("%s matches no packages: directories named testdata, or beginning with . or _, are left out; name the directory itself", pattern))
+		w.diags.Add(emptyMatch("%s matches no packages: directories named testdata, or beginning with . or _, are left out; name the directory itself", pattern))
 		return nil
 	}
 	err := t.walk(w.abs(start), start, true)
@@ -100,7 +100,7 @@ func (w *walker) wildcard(pattern string) error {
 		return nil
 	}
 	if err == nil && !t.matched {
-		w.diags.Add(noMatch("%s matches no directory with Go files", pattern))
+		w.diags.Add(emptyMatch("%s matches no directory with Go files", pattern))
 	}
 	return err
 }
