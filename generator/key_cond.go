@@ -97,15 +97,16 @@ func (k *keyCode) logical(b *block, n *keyexpr.Binary) val {
 // present renders n == nil and n != nil.
 func (k *keyCode) present(b *block, n keyexpr.Node, op string) val {
 	in := k.nested()
-	var v val
 	facts := k.scoped(func() {
 		if ix, ok := n.(*keyexpr.Index); ok && isMap(ix.X.Type()) && !canBeNil(n.Type()) {
 			vals := k.operands(in, ix.Operands())
-			v = k.entry(in, ix, val{text: vals[0].in(precPrimary) + "[" + vals[1].text + "]"}, true)
+			k.entry(in, ix, val{text: vals[0].in(precPrimary) + "[" + vals[1].text + "]"}, true)
 			return
 		}
-		if v = k.value(in, n); canBeNil(n.Type()) {
+		if v := k.value(in, n); canBeNil(n.Type()) {
 			k.notNil(in, v)
+		} else if v.use == useOnce || !in.plain() {
+			in.add(jen.Id("_").Op("=").Id(v.text)) // called for its effects, and its operands used
 		}
 	})
 	if in.plain() && len(in.pending) > 0 {
@@ -125,11 +126,7 @@ func (k *keyCode) present(b *block, n keyexpr.Node, op string) val {
 	}
 	id := k.names.allot("ok", "ok")
 	b.add(jen.Id(id).Op(":=").False())
-	last := []jen.Code{jen.Id(id).Op("=").True()}
-	if v.text != "_" && v.use == useAlways && !canBeNil(n.Type()) {
-		last = append(last, jen.Id("_").Op("=").Id(v.text)) // the value is not asked for
-	}
-	b.add(in.done(last...)...)
+	b.add(in.done(jen.Id(id).Op("=").True())...)
 	if op == "==" {
 		return val{text: "!" + id, prec: precUnary, use: useAlways}
 	}

@@ -152,12 +152,7 @@ func TestKeyFunctionsGiveTheValueOfTheExpression(t *testing.T) {
 			t.Fatalf("%s: %v", c.expr, err)
 		}
 		out.WriteString("\n\n")
-		names := []string{"ctx", "req", "in", "\"id\"", "42", "200", "-5", "\"tag\"", "true"}
-		var list []string
-		for _, a := range args {
-			list = append(list, map[keyArgKind]string{argContext: "ctx", argBuffer: "buf", argReceiver: "s", argParam: names[a.param]}[a.kind])
-		}
-		fmt.Fprintf(&calls, "\treport(%d, i, func(req, in *Req, buf []byte) []byte { return key%d(%s) })\n", i, i, strings.Join(list, ", "))
+		fmt.Fprintf(&calls, "\treport(%d, i, func(req, in *Req, buf []byte) []byte { return key%d(%s) })\n", i, i, keyArgs(args))
 		if c.vm == "" {
 			fmt.Fprintf(&calls, "\tvm(i, %q, params(i, s, ctx))\n", c.expr)
 		}
@@ -206,6 +201,16 @@ var (
 			}
 		}
 	}
+}
+
+// keyArgs writes the arguments of a key function of Service.Do.
+func keyArgs(args []keyArg) string {
+	params := []string{"ctx", "req", "in", `"id"`, "42", "200", "-5", `"tag"`, "true"}
+	list := make([]string, len(args))
+	for i, a := range args {
+		list[i] = map[keyArgKind]string{argContext: "ctx", argBuffer: "buf", argReceiver: "s", argParam: params[a.param]}[a.kind]
+	}
+	return strings.Join(list, ", ")
 }
 
 // runKeys builds and runs a program of this module that is in memory only, and
