@@ -3,6 +3,14 @@
 // it; names and types are those of Go and are checked against go/types, so that
 // the generator can write the expression as plain Go.
 //
+// There are the parameters and the receiver by name, "#name" for a parameter, SpEL's
+// #p0, #a0, #root.args[0], #root.target and #root.methodName, and what the package
+// declares; request.ip and request.user, or ip and user where no parameter has the
+// name; members, indexes, calls with one result; the operators + - * / % == != < <=
+// > >= and or not && || ! ?: ?? and ?.; lower, upper, trim, len, string, and
+// conversions between integers such as int64(x). The problem that anything else
+// gives says what to write instead.
+//
 // # Absent values
 //
 // Evaluation never panics, except where a function of the user's does. What Go

@@ -41,7 +41,7 @@ func (c *checker) binary(n *ast.BinaryNode) Node {
 	case "==", "!=":
 		return c.equality(n)
 	case "<", "<=", ">", ">=":
-		return c.order(n)
+		return c.comparison(n)
 	case "+":
 		return c.sum(n)
 	case "-", "*", "/", "%":
@@ -110,8 +110,6 @@ func (c *checker) equality(n *ast.BinaryNode) Node {
 	}
 	return c.comparison(n)
 }
-
-func (c *checker) order(n *ast.BinaryNode) Node { return c.comparison(n) }
 
 func (c *checker) comparison(n *ast.BinaryNode) Node {
 	x, y := c.expr(n.Left), c.expr(n.Right)
