@@ -92,10 +92,8 @@ func (g *Gate) Take(ctx context.Context, charges ...Charge) (Decision, error) {
 	return d, err
 }
 
-// Peek tells what Take would decide now, and changes nothing. On a Store, which can
-// be asked for what remains but not for the wait of a cost it does not take, the
-// RetryAfter of a refusal is the time until the counter is as new: it may be longer
-// than Take's, never shorter.
+// Peek tells what Take would decide now, and changes nothing. The Decision of an
+// admission speaks of the state before the charge.
 func (g *Gate) Peek(ctx context.Context, charges ...Charge) (Decision, error) {
 	d, _, err := g.decide(ctx, charges, true, true)
 	return d, err
@@ -252,11 +250,7 @@ func (g *Gate) ask(ctx context.Context, charges []Charge, verdicts []verdict, pe
 		if first == nil {
 			first = c
 		}
-		op := Op{Policy: &c.policy, Key: string(c.key(charges[i].Key)), Cost: charges[i].Cost}
-		if peek {
-			op.Cost = 0
-		}
-		ops = append(ops, op)
+		ops = append(ops, Op{Policy: &c.policy, Key: string(c.key(charges[i].Key)), Cost: charges[i].Cost, Peek: peek})
 	}
 	if err := g.store.Take(ctx, ops); err != nil {
 		return false, g.failed(first, ErrStore, err)
@@ -268,9 +262,6 @@ func (g *Gate) ask(ctx context.Context, charges []Charge, verdicts []verdict, pe
 			continue
 		}
 		v.Outcome, ops = ops[0].Outcome, ops[1:]
-		if peek && charges[i].Cost > v.Remaining {
-			v.Allowed, v.RetryAfter = false, v.ResetAfter
-		}
 		admitted = admitted && (v.Allowed || c.policy.Mode == Shadow)
 	}
 	return admitted, nil

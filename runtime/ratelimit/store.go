@@ -13,7 +13,7 @@ import (
 type Store interface {
 	// Take decides ops as one: either every op in enforcing mode is admitted, and
 	// each admitted op is charged, or none is charged. It fills the Outcome of
-	// every op. An op of cost 0 is a peek: it is decided but never changes state.
+	// every op. An op that is a peek, or costs 0, is decided but never changes state.
 	// A non-nil error means that nothing is known about ops; it should name the
 	// server that was asked.
 	//
@@ -31,6 +31,9 @@ type Op struct {
 	Policy *Policy
 	Key    string
 	Cost   int64
+	// Peek asks what would become of Cost, and changes nothing. It is set on all
+	// ops of a call or on none.
+	Peek bool
 
 	// Outcome is set by Store.Take.
 	Outcome Outcome

@@ -56,11 +56,12 @@ func TestStoreIsAskedForWhatNeedsCounting(t *testing.T) {
 	}
 	r.ops = nil
 	charges[2].Cost = 3
-	if d, err := gate.Peek(t.Context(), charges...); err != nil || d.Allowed || d.Policy != "b" || d.RetryAfter != time.Minute {
+	r.outcomes["b"] = ratelimit.Outcome{Remaining: 2, RetryAfter: time.Second, ResetAfter: time.Minute}
+	if d, err := gate.Peek(t.Context(), charges...); err != nil || d.Allowed || d.Policy != "b" || d.RetryAfter != time.Second {
 		t.Errorf("Peek at 3 where 2 remain: %+v, %v", d, err)
 	}
 	for _, op := range r.ops {
-		if op.Cost != 0 {
+		if !op.Peek || op.Cost == 0 {
 			t.Errorf("Peek takes from the store: %+v", op)
 		}
 	}

@@ -156,11 +156,14 @@ func (b *beliefs) seen(now int64) {
 
 // observe drops the beliefs that a peek at now contradicts, and reports whether
 // any remain.
-func (b *beliefs) observe(now, cost int64, allowed bool, remaining int64, reset time.Duration) bool {
+func (b *beliefs) observe(now, cost int64, seen ratelimit.Outcome) bool {
 	b.of = slices.DeleteFunc(b.of, func(h history) bool {
 		h, t := h.settle(b.policy, now)
 		o := h.outcome(b.policy, t, cost, h.admits(b.policy, t, cost))
-		return o.Allowed != allowed || o.Remaining != remaining || o.ResetAfter != reset
+		if b.policy.Mode == ratelimit.Shadow {
+			o.RetryAfter = 0 // the call is admitted, so nobody is told to wait
+		}
+		return o != seen
 	})
 	return len(b.of) > 0
 }

@@ -286,8 +286,13 @@ func (w *world) peek(i int, key string, cost int64) {
 	}
 	b := w.beliefs(i, key)
 	was := slices.Clone(b.of)
-	allowed := d.Allowed && !d.Shadow
-	if !b.observe(w.now, cost, allowed, d.Remaining, d.ResetAt.Sub(time.UnixMicro(w.now))) {
+	seen := ratelimit.Outcome{
+		Allowed:    d.Allowed && !d.Shadow,
+		Remaining:  d.Remaining,
+		RetryAfter: d.RetryAfter,
+		ResetAfter: d.ResetAt.Sub(time.UnixMicro(w.now)),
+	}
+	if !b.observe(w.now, cost, seen) {
 		w.rt.Fatalf("peek at a cost of %d for %q at %d of %+v: %+v; admitted so far, by one of these histories: %v",
 			cost, key, w.now, w.policies[i], d, was)
 	}

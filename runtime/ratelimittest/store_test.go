@@ -37,7 +37,7 @@ func (m *model) Take(_ context.Context, ops []ratelimit.Op) error {
 	for i := range ops {
 		op := &ops[i]
 		h := settled[i]
-		if op.Cost > 0 {
+		if op.Cost > 0 && !op.Peek {
 			if admitted && op.Outcome.Allowed {
 				h = append(h[:len(h):len(h)], charge{times[i], op.Cost})
 			}

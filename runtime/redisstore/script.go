@@ -73,11 +73,14 @@ func arguments(ops []ratelimit.Op) []any {
 	for i := range ops {
 		op := &ops[i]
 		p := op.Policy
-		shadow := 0
+		flags := 0
 		if p.Mode == ratelimit.Shadow {
-			shadow = 1
+			flags |= 1
 		}
-		args = append(args, algorithmName(p.Algorithm), p.Limit, p.Window.Microseconds(), p.Capacity(), op.Cost, shadow)
+		if op.Peek {
+			flags |= 2
+		}
+		args = append(args, algorithmName(p.Algorithm), p.Limit, p.Window.Microseconds(), p.Capacity(), op.Cost, flags)
 	}
 	return args
 }

@@ -4,7 +4,8 @@
 -- KEYS[i]  the state of the i-th limit; all keys are in one hash slot.
 -- ARGV     six for each key: algorithm (log, fixed, bucket), limit, window in
 --          microseconds, capacity (a bucket's burst, else the limit), cost, and
---          1 for a limit in shadow mode, else 0.
+--          a sum of 1 for a limit in shadow mode and 2 for a peek, which charges
+--          nothing.
 -- Reply    four integers for each key: 1 if this limit admits the call, else 0;
 --          the greatest cost it would admit now; after how many microseconds it
 --          would admit this cost; after how many its state is as new.
@@ -327,7 +328,9 @@ for i = 1, #KEYS do
     op.capacity = integer(a + 3, op.limit, op.limit)
   end
   op.cost = integer(a + 4, 0, op.capacity)
-  op.shadow = integer(a + 5, 0, 1) == 1
+  local flags = integer(a + 5, 0, 3)
+  op.shadow = fmod(flags, 2) == 1
+  op.charges = flags < 2 and op.cost > 0
   ops[i] = op
 end
 
@@ -343,10 +346,10 @@ end
 
 local reply = {}
 for i, op in ipairs(ops) do
-  local charged = admitted and op.allowed and op.cost > 0
+  local charged = admitted and op.allowed and op.charges
   if charged then op.charge() end
   local reset = op.reset()
-  if charged or (op.moved and op.cost > 0) then
+  if charged or (op.moved and op.charges) then
     local ttl = ceil((op.t - now + reset) / 1000)
     redis.call('SET', KEYS[i], op.encode(), 'PX', string.format('%.0f', ttl))
   end
