@@ -5,8 +5,8 @@
 // graph only what the signatures mention is read, so the cost depends on the
 // packages asked for and not on the tree that they live in.
 //
-// Packages that are only imported are outlined: their exported types, the exported
-// fields of those, and constants are all that a signature and a key can depend on.
+// Packages that are only imported are outlined: their types, the exported fields of
+// those, and constants are all that a signature and a key can depend on.
 // Where that could be wrong (an embedded type promotes its methods, a key calls
 // one), packages are taken in full; and whatever fails to check is checked once
 // more with Config.Full before anybody hears of it.
@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/build"
+	"go/parser"
 	"go/token"
 	"go/types"
 	"maps"
@@ -461,7 +462,7 @@ func (p *Package) inFull() (*Package, error) {
 }
 
 func (p *Package) check(name string, src []byte) (*types.Package, []error) {
-	_, extra, err := parseFile(p.ld.fset, name, src, bodiless, nil)
+	extra, err := parser.ParseFile(p.ld.fset, name, src, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, []error{err}
 	}
@@ -476,6 +477,8 @@ func (p *Package) check(name string, src []byte) (*types.Package, []error) {
 			errs = append(errs, err)
 		}
 	})
+	// The other files have no bodies left, and their errors do not count.
+	conf.IgnoreFuncBodies = false
 	files := append(slices.Clone(p.signatures), extra)
 	pkg, _ := conf.Check(p.Path, p.ld.fset, files, nil)
 	return pkg, errs

@@ -169,6 +169,9 @@ type Old struct{}
 	if _, errs := p.Check(name, []byte("package p\n\ntype New struct{ next *Missing }\n")); len(errs) != 1 || !strings.Contains(errs[0].Error(), "undefined: Missing") {
 		t.Errorf("bad output: %v", errs)
 	}
+	if _, errs := p.Check(name, []byte("package p\n\nfunc f() int { return T{} }\n")); len(errs) != 1 {
+		t.Errorf("output with a wrong body: %v", errs)
+	}
 	if _, errs := p.Check(name, []byte("package p\n\ntype New struct\n")); len(errs) == 0 {
 		t.Error("output with a syntax error passes")
 	}
@@ -375,6 +378,8 @@ import (
 )
 
 var _ interface{ Serve(*http.Request) } = (*far.Far)(nil)
+
+func f(x *far.Far) { x.Serve(nil) }
 `
 	if _, errs := p.Check(filepath.Join(p.Dir, "out.go"), []byte(src)); len(errs) > 0 {
 		t.Errorf("errors: %v", errs)

@@ -80,22 +80,17 @@ func signatures(file *ast.File, depth depth, nameOf func(string) string) *ast.Fi
 	return &sig
 }
 
-// outlineTypes returns d without the methods of interfaces and the unexported
-// fields of structs. An embedded field stays, whatever its name: it may promote
-// exported ones.
+// outlineTypes returns d without the unexported fields of structs. An embedded
+// field stays, whatever its name: it may promote exported ones. Interfaces keep
+// their methods: without them, everything could be passed for one.
 func outlineTypes(d *ast.GenDecl) *ast.GenDecl {
 	outline := *d
 	outline.Specs = make([]ast.Spec, len(d.Specs))
 	for i, s := range d.Specs {
 		spec := *s.(*ast.TypeSpec)
-		switch t := spec.Type.(type) {
-		case *ast.StructType:
+		if t, ok := spec.Type.(*ast.StructType); ok {
 			spec.Type = &ast.StructType{Struct: t.Struct, Fields: filterFields(t.Fields, func(f *ast.Field) bool {
 				return len(f.Names) == 0 || slices.ContainsFunc(f.Names, (*ast.Ident).IsExported)
-			})}
-		case *ast.InterfaceType:
-			spec.Type = &ast.InterfaceType{Interface: t.Interface, Methods: filterFields(t.Methods, func(f *ast.Field) bool {
-				return len(f.Names) == 0
 			})}
 		}
 		outline.Specs[i] = &spec
