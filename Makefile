@@ -8,7 +8,7 @@ help: ## list the targets
 
 .PHONY: run
 run: ## generate and run the quickstart
-	cd examples && go generate ./quickstart && go run ./quickstart
+	cd examples && go generate ./quickstart/... && go run ./quickstart
 
 .PHONY: test
 test: ## vet and test every module, with the race detector and a Redis server
