@@ -23,10 +23,6 @@ func errPromotedNoError(d *directive.Directive, typ, method string) diag.Diagnos
 	return at(d, "no-error-result", "the limit on %s covers its method %s, which cannot tell its caller of a refusal: its last result must be of type error; declare %s on %s with //ratelimit:off to leave it out", typ, method, method, typ)
 }
 
-func errNoRequest(d *directive.Directive, pos diag.Pos, method string) diag.Diagnostic {
-	return diag.Diagnostic{Pos: pos, Code: "no-request", Message: fmt.Sprintf("the key asks who is calling, but %s has no parameter that tells: it needs a context.Context or an *http.Request", method)}
-}
-
 func errOffWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
 	return at(d, "off-without-limit", "off has no effect: there is no limit on type %s that the method could opt out of", typ)
 }

@@ -35,7 +35,7 @@ func writeOverview(b *bytes.Buffer) {
 		for _, o := range v.Options {
 			fmt.Fprintf(tw, "  %s\t%s\t%s\n", o.Name, o.accepts(), orDash(o.Default))
 		}
-		tw.Flush() // writes to b, which does not fail
+		_ = tw.Flush() // writes to b, which does not fail
 	}
 }
 

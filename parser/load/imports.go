@@ -50,6 +50,7 @@ func (ld *loader) readExport(path string) (pkg *types.Package, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	//lint:ignore SA1019 go list -export names the compiler's archives up to Go 1.26
 	r, err := gcexportdata.NewReader(f)
 	if err != nil {
 		return nil, fmt.Errorf("export data of %s: %w", path, err)

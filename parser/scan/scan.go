@@ -173,7 +173,7 @@ func (r *reader) read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // only read
+	defer func() { _ = f.Close() }() // only read
 	n := 0
 	for {
 		if n == len(r.buf) {

@@ -46,7 +46,8 @@ func TestStoreIsAskedForWhatNeedsCounting(t *testing.T) {
 	}})
 	k := []byte("k")
 	charges := []ratelimit.Charge{{k, 1}, {nil, -1}, {k, 2}, {nil, 1 << 40}, {nil, 1}}
-	d, err := gate.Take(nil, charges...) //nolint:staticcheck // a nil context is allowed
+	//lint:ignore SA1012 a nil context is allowed
+	d, err := gate.Take(nil, charges...)
 	if err != nil || !d.Allowed || d.Policy != "b" || d.Remaining != 2 || d.Limit != 5 || !d.Shadow {
 		t.Errorf("Take: %+v, %v", d, err)
 	}

@@ -165,7 +165,6 @@ var cases = []struct {
 			t.at(now + time.Duration(i)*time.Microsecond)
 			t.want(gate, 1, true)
 		}
-		now += 95 * time.Microsecond
 		for i := range 3 {
 			wait := time.Duration(i)*time.Second + 500*time.Millisecond - 95*time.Microsecond
 			t.wantRetry(t.want(gate, int64(i+1), false), wait)

@@ -236,10 +236,10 @@ func (w *world) compare(d ratelimit.Decision, keys []string, costs []int64, allo
 		p := &w.policies[i]
 		o := ratelimit.Outcome{RetryAfter: ratelimit.Never}
 		asked := costs[i] <= p.Capacity()
-		at := w.now
 		if asked {
 			b := w.beliefs(i, key)
 			ok := b.admits(w.now, costs[i])
+			var at int64
 			at, o = b.decide(w.now, costs[i], ok, ok && allowed)
 			w.events = append(w.events, at+o.ResetAfter.Microseconds())
 			if !ok {
