@@ -3,6 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
+	"go/ast"
 	"go/types"
 	"os"
 
@@ -60,4 +61,39 @@ func (ld *loader) readExport(path string) (pkg *types.Package, err error) {
 		return nil, fmt.Errorf("export data of %s does not fit this ratelimitgen (%w); build ratelimitgen with the Go toolchain that builds the module", path, err)
 	}
 	return pkg, nil
+}
+
+// DotImports returns the packages whose names the files of p have without a
+// qualifier.
+func (p *Package) DotImports() []*types.Package {
+	var pkgs []*types.Package
+	for _, f := range p.signatures {
+		for _, spec := range f.Imports {
+			if spec.Name == nil || spec.Name.Name != "." {
+				continue
+			}
+			if pkg, err := (importer{p.ld, p}).Import(importPath(spec)); err == nil {
+				pkgs = append(pkgs, pkg)
+			}
+		}
+	}
+	return pkgs
+}
+
+// Import returns the package that file, a file of p, calls name.
+func (p *Package) Import(file *ast.File, name string) (*types.Package, error) {
+	nameOf := packageNames(p.ld.graph[p.Path])
+	for _, spec := range file.Imports {
+		path := importPath(spec)
+		if spec.Name != nil && spec.Name.Name != name || spec.Name == nil && nameOf(path) != name {
+			continue
+		}
+		// The signatures may have had no need for it.
+		needs := &Package{Path: p.Path, signatures: []*ast.File{{Imports: []*ast.ImportSpec{spec}}}}
+		if err := p.ld.resolve([]*Package{needs}); err != nil {
+			return nil, err
+		}
+		return importer{p.ld, p}.Import(path)
+	}
+	return nil, fmt.Errorf("this file does not import a package %s", name)
 }

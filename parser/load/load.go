@@ -17,14 +17,11 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/build"
-	"go/parser"
 	"go/token"
 	"go/types"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -226,108 +223,6 @@ func (ld *loader) list(mode packages.LoadMode, patterns []string) ([]*packages.P
 	return pkgs, nil
 }
 
-// fromSource reports whether p is checked from source: packages of the main
-// modules are, since nothing of them need be compiled for that.
-func fromSource(p *packages.Package) bool { return p.Module != nil && p.Module.Main }
-
-// resolve parses what the signatures of roots need, transitively, and then asks
-// once for the export data of everything outside of the main modules.
-func (ld *loader) resolve(roots []*Package, also ...string) error {
-	var outside []string
-	queue := slices.Clone(roots)
-	visit := func(paths []string, depth depth) error {
-		for _, path := range paths {
-			if ld.resolved[path] {
-				continue
-			}
-			ld.resolved[path] = true
-			node := ld.graph[path]
-			switch {
-			case ld.failed[path] != nil:
-			case node == nil:
-				ld.failed[path] = fmt.Errorf("package %s is not among the dependencies of the module", path)
-			case ld.source[path] != nil:
-			case fromSource(node):
-				p, err := ld.parse(node, depth)
-				if err != nil {
-					return err
-				}
-				queue = append(queue, p)
-			default:
-				outside = append(outside, path)
-			}
-		}
-		return nil
-	}
-	if err := visit(also, outlined); err != nil {
-		return err
-	}
-	for {
-		// What is needed in full comes first, so that nothing is outlined that turns
-		// out to be needed in full.
-		for i := 0; i < len(queue); i++ {
-			if err := visit(sortedKeys(queue[i].embedded), bodiless); err != nil {
-				return err
-			}
-		}
-		for len(queue) > 0 {
-			p := queue[0]
-			queue = queue[1:]
-			if err := visit(ld.importsOf(p), outlined); err != nil {
-				return err
-			}
-		}
-		if len(outside) == 0 {
-			return nil
-		}
-		slices.Sort(outside)
-		pkgs, err := ld.list(packages.NeedName|packages.NeedExportFile, outside)
-		if err != nil {
-			return err
-		}
-		for _, p := range pkgs {
-			if p.ExportFile != "" {
-				ld.exported[p.PkgPath] = p.ExportFile
-			}
-		}
-		// What does not compile has no export data, but its signatures may be fine.
-		for _, path := range outside {
-			if ld.exported[path] != "" {
-				continue
-			}
-			p, err := ld.parse(ld.graph[path], bodiless)
-			if err != nil {
-				return err
-			}
-			queue = append(queue, p)
-		}
-		outside = nil
-	}
-}
-
-// importsOf returns the import paths that the signatures of p mention, as the
-// graph resolves them (a vendored path differs from the one written).
-func (ld *loader) importsOf(p *Package) []string {
-	var paths []string
-	for _, f := range p.signatures {
-		for _, spec := range f.Imports {
-			paths = append(paths, ld.resolvePath(p.Path, importPath(spec)))
-		}
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
-}
-
-// resolvePath returns the package path that an import in the package from means.
-func (ld *loader) resolvePath(from, path string) string {
-	if node := ld.graph[from]; node != nil {
-		if dep := node.Imports[path]; dep != nil {
-			return dep.PkgPath
-		}
-	}
-	return path
-}
-
 // parse reads the files of node.
 func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 	if depth == outlined && ld.cfg.Full {
@@ -394,96 +289,6 @@ func packageNames(node *packages.Package) func(path string) string {
 	}
 }
 
-// DotImports returns the packages whose names the files of p have without a
-// qualifier.
-func (p *Package) DotImports() []*types.Package {
-	var pkgs []*types.Package
-	for _, f := range p.signatures {
-		for _, spec := range f.Imports {
-			if spec.Name == nil || spec.Name.Name != "." {
-				continue
-			}
-			if pkg, err := (importer{p.ld, p}).Import(importPath(spec)); err == nil {
-				pkgs = append(pkgs, pkg)
-			}
-		}
-	}
-	return pkgs
-}
-
-// Import returns the package that file, a file of p, calls name.
-func (p *Package) Import(file *ast.File, name string) (*types.Package, error) {
-	nameOf := packageNames(p.ld.graph[p.Path])
-	for _, spec := range file.Imports {
-		path := importPath(spec)
-		if spec.Name != nil && spec.Name.Name != name || spec.Name == nil && nameOf(path) != name {
-			continue
-		}
-		// The signatures may have had no need for it.
-		needs := &Package{Path: p.Path, signatures: []*ast.File{{Imports: []*ast.ImportSpec{spec}}}}
-		if err := p.ld.resolve([]*Package{needs}); err != nil {
-			return nil, err
-		}
-		return importer{p.ld, p}.Import(path)
-	}
-	return nil, fmt.Errorf("this file does not import a package %s", name)
-}
-
-// Check type-checks p again with one more file and returns the errors that lie in
-// that file, or concern it. It is how output is verified before it is written.
-func (p *Package) Check(name string, src []byte) (*types.Package, []error) {
-	pkg, errs := p.check(name, src)
-	if len(errs) == 0 || p.ld.cfg.Full {
-		return pkg, errs
-	}
-	full, err := p.inFull()
-	if err != nil {
-		return pkg, append(errs, err)
-	}
-	return full.check(name, src)
-}
-
-// inFull returns p as loaded with Config.Full.
-func (p *Package) inFull() (*Package, error) {
-	if p.ld.full == nil {
-		cfg := p.ld.cfg
-		cfg.Full = true
-		var err error
-		if p.ld.full, err = Load(p.ld.ctx, cfg, p.ld.patterns...); err != nil {
-			return nil, err
-		}
-	}
-	for _, q := range p.ld.full.Packages {
-		if q.Path == p.Path {
-			return q, nil
-		}
-	}
-	return nil, fmt.Errorf("package %s is gone", p.Path)
-}
-
-func (p *Package) check(name string, src []byte) (*types.Package, []error) {
-	extra, err := parser.ParseFile(p.ld.fset, name, src, parser.SkipObjectResolution)
-	if err != nil {
-		return nil, []error{err}
-	}
-	extraImports := &Package{Path: p.Path, signatures: []*ast.File{extra}}
-	if err := p.ld.resolve([]*Package{extraImports}); err != nil {
-		return nil, []error{err}
-	}
-	var errs []error
-	conf := p.ld.config(p, func(err error) {
-		var te types.Error
-		if errors.As(err, &te) && te.Fset.PositionFor(te.Pos, false).Filename == name {
-			errs = append(errs, err)
-		}
-	})
-	// The other files have no bodies left, and their errors do not count.
-	conf.IgnoreFuncBodies = false
-	files := append(slices.Clone(p.signatures), extra)
-	pkg, _ := conf.Check(p.Path, p.ld.fset, files, nil)
-	return pkg, errs
-}
-
 func (ld *loader) config(p *Package, report func(error)) *types.Config {
 	return &types.Config{
 		IgnoreFuncBodies: true,
@@ -509,8 +314,4 @@ func (ld *loader) types(p *Package) *types.Package {
 	p.Types = pkg
 	ld.imported[p.Path] = pkg
 	return pkg
-}
-
-func sortedKeys(m map[string]bool) []string {
-	return slices.Sorted(maps.Keys(m))
 }

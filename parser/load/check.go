@@ -1,0 +1,65 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/types"
+	"slices"
+)
+
+// Check type-checks p again with one more file and returns the errors that lie in
+// that file, or concern it. It is how output is verified before it is written.
+func (p *Package) Check(name string, src []byte) (*types.Package, []error) {
+	pkg, errs := p.check(name, src)
+	if len(errs) == 0 || p.ld.cfg.Full {
+		return pkg, errs
+	}
+	full, err := p.inFull()
+	if err != nil {
+		return pkg, append(errs, err)
+	}
+	return full.check(name, src)
+}
+
+// inFull returns p as loaded with Config.Full.
+func (p *Package) inFull() (*Package, error) {
+	if p.ld.full == nil {
+		cfg := p.ld.cfg
+		cfg.Full = true
+		var err error
+		if p.ld.full, err = Load(p.ld.ctx, cfg, p.ld.patterns...); err != nil {
+			return nil, err
+		}
+	}
+	for _, q := range p.ld.full.Packages {
+		if q.Path == p.Path {
+			return q, nil
+		}
+	}
+	return nil, fmt.Errorf("package %s is gone", p.Path)
+}
+
+func (p *Package) check(name string, src []byte) (*types.Package, []error) {
+	extra, err := parser.ParseFile(p.ld.fset, name, src, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, []error{err}
+	}
+	extraImports := &Package{Path: p.Path, signatures: []*ast.File{extra}}
+	if err := p.ld.resolve([]*Package{extraImports}); err != nil {
+		return nil, []error{err}
+	}
+	var errs []error
+	conf := p.ld.config(p, func(err error) {
+		var te types.Error
+		if errors.As(err, &te) && te.Fset.PositionFor(te.Pos, false).Filename == name {
+			errs = append(errs, err)
+		}
+	})
+	// The other files have no bodies left, and their errors do not count.
+	conf.IgnoreFuncBodies = false
+	files := append(slices.Clone(p.signatures), extra)
+	pkg, _ := conf.Check(p.Path, p.ld.fset, files, nil)
+	return pkg, errs
+}

@@ -1,0 +1,115 @@
+package load
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// fromSource reports whether p is checked from source: packages of the main
+// modules are, since nothing of them need be compiled for that.
+func fromSource(p *packages.Package) bool { return p.Module != nil && p.Module.Main }
+
+// resolve parses what the signatures of roots need, transitively, and then asks
+// once for the export data of everything outside of the main modules.
+func (ld *loader) resolve(roots []*Package, also ...string) error {
+	var outside []string
+	queue := slices.Clone(roots)
+	visit := func(paths []string, depth depth) error {
+		for _, path := range paths {
+			if ld.resolved[path] {
+				continue
+			}
+			ld.resolved[path] = true
+			node := ld.graph[path]
+			switch {
+			case ld.failed[path] != nil:
+			case node == nil:
+				ld.failed[path] = fmt.Errorf("package %s is not among the dependencies of the module", path)
+			case ld.source[path] != nil:
+			case fromSource(node):
+				p, err := ld.parse(node, depth)
+				if err != nil {
+					return err
+				}
+				queue = append(queue, p)
+			default:
+				outside = append(outside, path)
+			}
+		}
+		return nil
+	}
+	if err := visit(also, outlined); err != nil {
+		return err
+	}
+	for {
+		// What is needed in full comes first, so that nothing is outlined that turns
+		// out to be needed in full.
+		for i := 0; i < len(queue); i++ {
+			if err := visit(sortedKeys(queue[i].embedded), bodiless); err != nil {
+				return err
+			}
+		}
+		for len(queue) > 0 {
+			p := queue[0]
+			queue = queue[1:]
+			if err := visit(ld.importsOf(p), outlined); err != nil {
+				return err
+			}
+		}
+		if len(outside) == 0 {
+			return nil
+		}
+		slices.Sort(outside)
+		pkgs, err := ld.list(packages.NeedName|packages.NeedExportFile, outside)
+		if err != nil {
+			return err
+		}
+		for _, p := range pkgs {
+			if p.ExportFile != "" {
+				ld.exported[p.PkgPath] = p.ExportFile
+			}
+		}
+		// What does not compile has no export data, but its signatures may be fine.
+		for _, path := range outside {
+			if ld.exported[path] != "" {
+				continue
+			}
+			p, err := ld.parse(ld.graph[path], bodiless)
+			if err != nil {
+				return err
+			}
+			queue = append(queue, p)
+		}
+		outside = nil
+	}
+}
+
+// importsOf returns the import paths that the signatures of p mention, as the
+// graph resolves them (a vendored path differs from the one written).
+func (ld *loader) importsOf(p *Package) []string {
+	var paths []string
+	for _, f := range p.signatures {
+		for _, spec := range f.Imports {
+			paths = append(paths, ld.resolvePath(p.Path, importPath(spec)))
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// resolvePath returns the package path that an import in the package from means.
+func (ld *loader) resolvePath(from, path string) string {
+	if node := ld.graph[from]; node != nil {
+		if dep := node.Imports[path]; dep != nil {
+			return dep.PkgPath
+		}
+	}
+	return path
+}
+
+func sortedKeys(m map[string]bool) []string {
+	return slices.Sorted(maps.Keys(m))
+}
