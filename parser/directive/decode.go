@@ -4,10 +4,14 @@ import (
 	"cmp"
 	"go/token"
 	"go/types"
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
@@ -22,23 +26,53 @@ type decoder struct {
 
 func (dec *decoder) report(d diag.Diagnostic) { dec.diags.Add(d) }
 
-// count decodes a Count.
-func (dec *decoder) count(a *Assignment, o *Option) int64 {
+// units decodes Units into l.Max or l.MaxExpr.
+func (dec *decoder) units(l *Limit, a *Assignment, o *Option) {
 	text := a.Value.Text
-	if slices.Contains(o.Values, text) {
-		if text == wordBlocked {
-			return ratelimit.Blocked
-		}
-		return ratelimit.Unlimited
+	switch {
+	case text == wordUnlimited:
+		l.Max = ratelimit.Unlimited
+	case text == wordBlocked:
+		l.Max = ratelimit.Blocked
+	case l.Algorithm == timeQuota:
+		l.Max = int64(dec.duration(a) / time.Microsecond)
+	case isNumber(text) || integerHint(a, o) != "":
+		l.Max = dec.limit(a, o)
+	case diag.Suggest(text, o.Values) != "":
+		dec.report(errWord(a, o))
+	default:
+		l.MaxExpr = &a.Value
 	}
+}
+
+// limit decodes Units that are a number.
+func (dec *decoder) limit(a *Assignment, o *Option) int64 {
+	text := a.Value.Text
 	n, ok := decimal(strings.TrimPrefix(text, "-"))
 	switch {
 	case !ok:
 		dec.report(errInteger(a, o, integerHint(a, o)))
 	case n == 0 || text[0] == '-':
-		dec.report(errNotPositive(a, o))
+		dec.report(errNotPositive(a))
 	case n > ratelimit.MaxLimit:
 		dec.report(errTooMany(a, ratelimit.MaxLimit))
+	default:
+		return n
+	}
+	return 0
+}
+
+// integer decodes an Integer.
+func (dec *decoder) integer(a *Assignment, o *Option) int64 {
+	text := a.Value.Text
+	n, ok := decimal(strings.TrimPrefix(text, "-"))
+	switch {
+	case !ok:
+		dec.report(errInteger(a, o, integerHint(a, o)))
+	case n < o.Min || text[0] == '-':
+		dec.report(errTooFew(a, o))
+	case n > o.Max:
+		dec.report(errTooMany(a, o.Max))
 	default:
 		return n
 	}
@@ -124,18 +158,66 @@ var durationPart = regexp.MustCompile(`^(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h
 func (dec *decoder) duration(a *Assignment) time.Duration {
 	d, hint := parseDuration(a.Value.Text)
 	switch {
+	case hint != "" && a.Name == optMax:
+		dec.report(errDuration(a, string(timeQuota)+" counts time: "+hint))
 	case hint != "":
 		dec.report(errDuration(a, hint))
-	case d < 0 || d > ratelimit.MaxWindow:
-		dec.report(errDurationRange(a, "the longest is "+days(ratelimit.MaxWindow)))
-	case d == 0:
-		dec.report(errDurationRange(a, "a window has a length: to admit every call write max="+wordUnlimited+", to refuse every call max="+wordBlocked))
-	case d%time.Microsecond != 0:
-		dec.report(errDurationRange(a, "a window is a whole number of microseconds"))
 	default:
-		return d
+		if hint = durationRange(d, a.Name); hint == "" {
+			return d
+		}
+		dec.report(errDurationRange(a, hint))
 	}
 	return 0
+}
+
+// durationRange says what is wrong with the length of a duration, or "".
+func durationRange(d time.Duration, option string) string {
+	switch {
+	case d < 0 || d > ratelimit.MaxWindow:
+		return "the longest is " + days(ratelimit.MaxWindow)
+	case d == 0 && (option == optWindow || option == optMax):
+		return "a window has a length: to admit every call write max=" + wordUnlimited + ", to refuse every call max=" + wordBlocked
+	case d == 0:
+		return "no time at all has no effect: leave " + option + " out"
+	case d%time.Microsecond != 0:
+		return "it must be a whole number of microseconds"
+	}
+	return ""
+}
+
+// durations decodes Durations.
+func (dec *decoder) durations(a *Assignment) []time.Duration {
+	var list []time.Duration
+	offset := 0
+	for part := range strings.SplitSeq(a.Value.Text, ",") {
+		text := strings.TrimSpace(part)
+		w := a.Value.word(offset+strings.Index(part, text), text)
+		offset += len(part) + 1
+		d, hint := parseDuration(text)
+		switch {
+		case text == "":
+			dec.report(errStepDuration(w, a, "a duration is missing"))
+			return nil
+		case hint != "":
+			dec.report(errStepDuration(w, a, hint))
+			return nil
+		}
+		if hint = durationRange(d, a.Name); hint != "" {
+			dec.report(errStepRange(w, a, hint))
+			return nil
+		}
+		if len(list) > 0 && d <= list[len(list)-1] {
+			dec.report(errNotRising(w, a))
+			return nil
+		}
+		if len(list) == MaxSteps {
+			dec.report(errStepRange(w, a, "a list has at most "+strconv.Itoa(MaxSteps)+" steps"))
+			return nil
+		}
+		list = append(list, d)
+	}
+	return list
 }
 
 // parseDuration parses Go's syntax without a sign and with the units d and w. It
@@ -179,13 +261,13 @@ func durationHint(text, rest string) string {
 	lower := strings.ToLower(text)
 	switch {
 	case text == "0":
-		return "a window has a length and a unit: to admit every call write max=" + wordUnlimited
+		return "a duration has a length and a unit: write one like 1m"
 	case strings.HasPrefix(text, "-"):
-		return "a window cannot be negative: write a duration like 1m"
+		return "a duration cannot be negative: write one like 1m"
 	case strings.HasPrefix(text, "+"):
 		return "a duration has no sign: remove the +"
 	case slices.Contains([]string{"inf", "infinity", "infinite", "forever", "never", "none"}, lower):
-		return "a window ends: write a duration like 1m, or max=" + wordUnlimited + " to admit every call"
+		return "a duration ends: write one like 1m"
 	}
 	if _, err := time.ParseDuration(text + "s"); err == nil && strings.Trim(text, "0123456789.") == "" {
 		return "the unit is missing: write " + text + "s, " + text + "m, " + text + "h or " + text + "d"
@@ -216,11 +298,69 @@ func durationHint(text, rest string) string {
 
 // choice decodes a Choice.
 func (dec *decoder) choice(a *Assignment, o *Option) string {
-	if !slices.Contains(o.Values, a.Value.Text) {
+	if i := dec.index(a, o); i >= 0 {
+		return o.Values[i]
+	}
+	return ""
+}
+
+// index decodes a Choice as the index of its word, or -1 if it is none.
+func (dec *decoder) index(a *Assignment, o *Option) int {
+	i := slices.Index(o.Values, a.Value.Text)
+	if i < 0 {
 		dec.report(errChoice(a, o))
+	}
+	return i
+}
+
+// action decodes an Action.
+func (dec *decoder) action(a *Assignment, o *Option) (OnLimit, Word) {
+	text := a.Value.Text
+	method, ok := strings.CutPrefix(text, string(OnLimitFallback)+":")
+	switch {
+	case text == string(OnLimitFallback), ok && method == "":
+		dec.report(errNoFallback(a))
+	case ok:
+		w := a.Value.word(len(text)-len(method), method)
+		if !token.IsIdentifier(method) || method == "_" {
+			dec.report(errFallbackName(w))
+			return "", Word{}
+		}
+		return OnLimitFallback, w
+	default:
+		return OnLimit(dec.choice(a, o)), Word{}
+	}
+	return "", Word{}
+}
+
+// zone decodes a Zone.
+func (dec *decoder) zone(a *Assignment) string {
+	name := a.Value.Text
+	if name == "Local" {
+		dec.report(errZone(a, "the zone of the machine differs from machine to machine: name one, like Europe/Berlin"))
 		return ""
 	}
-	return a.Value.Text
+	if _, err := time.LoadLocation(name); err != nil {
+		dec.report(errZone(a, "there is no time zone of this name: write one of the IANA database, like Europe/Berlin"))
+		return ""
+	}
+	return name
+}
+
+// text decodes a Text.
+func (dec *decoder) text(a *Assignment) string {
+	text := a.Value.Text
+	unprintable := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	switch i := strings.IndexFunc(text, unprintable); {
+	case len(text) > MaxText:
+		dec.report(errTextLength(a))
+	case i >= 0:
+		_, n := utf8.DecodeRuneInString(text[i:])
+		dec.report(errTextCharacter(a.Value.word(i, text[i:i+n]), a))
+	default:
+		return text
+	}
+	return ""
 }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
@@ -257,4 +397,42 @@ func (dec *decoder) typeName(a *Assignment) {
 	if !token.IsIdentifier(pkg) || qualified && !token.IsIdentifier(name) {
 		dec.report(errIdentifier(a, "not the name of a type: write Name or package.Name, as the file spells it"))
 	}
+}
+
+// isNumber reports whether text is meant to be a number and not an expression.
+func isNumber(text string) bool {
+	text = strings.TrimLeft(text, "+-")
+	if text == "" || !isDigit(text[0]) {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; !isDigit(c) && !isLetter(c) && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// decimal parses digits, with '_' between them as Go allows it. It saturates, so
+// that a range check finds what does not fit.
+func decimal(s string) (int64, bool) {
+	if s == "" || len(s) > 1 && s[0] == '0' {
+		return 0, false
+	}
+	n := int64(0)
+	for i := range len(s) {
+		c := s[i]
+		if c == '_' && i > 0 && i < len(s)-1 && s[i-1] != '_' {
+			continue
+		}
+		if !isDigit(c) {
+			return 0, false
+		}
+		if digit := int64(c - '0'); n > (math.MaxInt64-digit)/10 {
+			n = math.MaxInt64
+		} else {
+			n = n*10 + digit
+		}
+	}
+	return n, true
 }

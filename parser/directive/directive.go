@@ -49,6 +49,8 @@ type Directive struct {
 	// broken is set if Parse reported something: checks of options against each
 	// other would then find faults that are only consequences.
 	broken bool
+	// inherited is what Resolve added to the options of a limit.
+	inherited []Assignment
 }
 
 // Assignment is one name=value.
@@ -120,8 +122,27 @@ func (v *Value) escaped(offset int) int {
 	return len(inner) - len(rest)
 }
 
-// Option returns the option of that name, or nil if it is not set.
+// word is the part of v.Text at offset, with its place.
+func (v *Value) word(offset int, text string) Word {
+	return Word{Text: text, Pos: v.Pos(offset), End: v.Pos(offset + len(text))}
+}
+
+// Option returns the option of that name, or nil if it is not set. After Resolve,
+// that includes what a limit has from a define or the defaults of its package.
 func (d *Directive) Option(name string) *Assignment {
+	if a := d.own(name); a != nil {
+		return a
+	}
+	for i := range d.inherited {
+		if d.inherited[i].Name == name {
+			return &d.inherited[i]
+		}
+	}
+	return nil
+}
+
+// own is the option of that name that d itself sets, or nil.
+func (d *Directive) own(name string) *Assignment {
 	for i := range d.Options {
 		if d.Options[i].Name == name {
 			return &d.Options[i]
@@ -129,6 +150,9 @@ func (d *Directive) Option(name string) *Assignment {
 	}
 	return nil
 }
+
+// pos is the place of the option's name.
+func (a *Assignment) pos() diag.Pos { return shift(a.Value.comment, a.NameSpan.Start) }
 
 // At is the place in the source where s begins.
 func (d *Directive) At(s Span) diag.Pos { return shift(d.Pos, s.Start) }

@@ -30,7 +30,20 @@ const (
 	CodeBadChoice          = "bad-choice"             // not one of the option's words
 	CodeBadName            = "bad-name"               // not a name, or not a Go identifier
 	CodeOutOfRange         = "out-of-range"           // a number or duration beyond what a policy may say
-	CodeBurstUnused        = "burst-unused"           // burst without token-bucket
+	CodeBadText            = "bad-text"               // a text that is too long or holds what cannot be printed
+	CodeBadZone            = "bad-time-zone"          //
+	CodeLockNotRising      = "lock-not-rising"        // a list of locks of which one is no longer than that before it
+	CodeOptionUnused       = "option-unused"          // an option that the algorithm does not take
+	CodeBurstUnused        = "burst-unused"           // burst without a bucket
+	CodeWindowUnused       = "window-unused"          // window with align, or where nothing is counted per window
+	CodeAlignUnused        = "align-unused"           // align without fixed-window
+	CodeTZUnused           = "tz-unused"              // tz without align
+	CodeLeaseUnused        = "lease-unused"           // lease without concurrency
+	CodeWaitUnused         = "wait-unused"            // max-wait or max-queue without on-limit=wait
+	CodeRefusalUnused      = "refusal-unused"         // message or status of a refusal that nobody gets
+	CodeNameUnused         = "name-unused"            // name beside group
+	CodeMissingOption      = "missing-option"         // an option that is required
+	CodeInitialTooLarge    = "initial-above-capacity" //
 	CodeBurstBelowCost     = "burst-below-cost"       //
 	CodeCostAboveCapacity  = "cost-above-capacity"    // no call could ever be admitted
 	CodeLogTooLarge        = "sliding-log-too-large"  // the log keeps every unit
@@ -160,6 +173,11 @@ func badValue(a *Assignment, code, format string, args ...any) diag.Diagnostic {
 	return d
 }
 
+// badWord is a problem of a part of a value.
+func badWord(w Word, code, format string, args ...any) diag.Diagnostic {
+	return problem(w.Pos, w.End.Col-w.Pos.Col, code, format, args...)
+}
+
 // clip shortens a value that stands in a message as it was written.
 func clip(raw string) string {
 	if len(raw) <= 60 {
@@ -178,11 +196,20 @@ func errInteger(a *Assignment, o *Option, hint string) diag.Diagnostic {
 	return d
 }
 
-func errNotPositive(a *Assignment, o *Option) diag.Diagnostic {
-	if len(o.Values) > 0 {
-		return badValue(a, CodeBadInteger, "a limit is at least 1: write %s=%s to admit every call, or %s=%s to refuse every call", a.Name, wordUnlimited, a.Name, wordBlocked)
-	}
-	return badValue(a, CodeBadInteger, "the least that %s can be is 1", a.Name)
+func errNotPositive(a *Assignment) diag.Diagnostic {
+	return badValue(a, CodeBadInteger, "a limit is at least 1: write %s=%s to admit every call, or %s=%s to refuse every call", a.Name, wordUnlimited, a.Name, wordBlocked)
+}
+
+func errTooFew(a *Assignment, o *Option) diag.Diagnostic {
+	return badValue(a, CodeOutOfRange, "the least that %s can be is %d", a.Name, o.Min)
+}
+
+// errWord is about a name that is nearly one of the option's words.
+func errWord(a *Assignment, o *Option) diag.Diagnostic {
+	d := badValue(a, CodeBadChoice, "not one of the option's words; if a parameter has this name, write #%s", a.Value.Text)
+	d.Suggestion = diag.Suggest(a.Value.Text, o.Values)
+	d.Valid = o.Values
+	return d
 }
 
 func errNegativeCost(a *Assignment) diag.Diagnostic {
@@ -208,6 +235,38 @@ func errChoice(a *Assignment, o *Option) diag.Diagnostic {
 	return d
 }
 
+func errNoFallback(a *Assignment) diag.Diagnostic {
+	return badValue(a, CodeBadChoice, "the method to call instead is missing: write %s=%s:Method, with a method of the same signature", a.Name, OnLimitFallback)
+}
+
+func errFallbackName(w Word) diag.Diagnostic {
+	return badWord(w, CodeBadName, "%s is not the name of a method: write one of the same type, like fallback:Cached", show(w.Text))
+}
+
+func errZone(a *Assignment, what string) diag.Diagnostic {
+	return badValue(a, CodeBadZone, "%s", what)
+}
+
+func errTextLength(a *Assignment) diag.Diagnostic {
+	return badValue(a, CodeBadText, "the most is %d bytes", MaxText)
+}
+
+func errTextCharacter(w Word, a *Assignment) diag.Diagnostic {
+	return badWord(w, CodeBadText, "%s is one line of text, and this character cannot be printed: remove it", a.Name)
+}
+
+func errStepDuration(w Word, a *Assignment, hint string) diag.Diagnostic {
+	return badWord(w, CodeBadDuration, "%s=…%s: %s", a.Name, clip(w.Text), hint)
+}
+
+func errStepRange(w Word, a *Assignment, hint string) diag.Diagnostic {
+	return badWord(w, CodeOutOfRange, "%s=…%s: %s", a.Name, clip(w.Text), hint)
+}
+
+func errNotRising(w Word, a *Assignment) diag.Diagnostic {
+	return badWord(w, CodeLockNotRising, "%s=…%s: each time is longer than that before it: write for example 1m,10m,1h", a.Name, w.Text)
+}
+
 func errName(a *Assignment) diag.Diagnostic {
 	return badValue(a, CodeBadName, "a name is a letter or _ and then letters, digits, _ . or -, at most %d in all", MaxName)
 }
@@ -218,9 +277,47 @@ func errIdentifier(a *Assignment, what string) diag.Diagnostic {
 
 // Policies.
 
-func errBurstUnused(a *Assignment, alg ratelimit.Algorithm) diag.Diagnostic {
-	return problem(shift(a.Value.comment, a.NameSpan.Start), len(a.Name), CodeBurstUnused,
-		"%s has no bucket that could hold a burst: write %s=%s, or remove burst", alg, optAlgorithm, ratelimit.TokenBucket)
+func errOtherAlgorithm(a *Assignment, o *Option, l *Limit) diag.Diagnostic {
+	names := make([]string, len(o.Algorithms))
+	for i, alg := range o.Algorithms {
+		names[i] = string(alg)
+	}
+	return problem(a.pos(), len(a.Name), o.unused, "%s has no effect on %s%s: write %s=%s, or remove %s",
+		a.Name, l.Algorithm, l.elsewhere(a), optAlgorithm, strings.Join(names, "|"), a.Name)
+}
+
+func errNeeds(a *Assignment, o *Option, l *Limit) diag.Diagnostic {
+	need := o.Needs
+	if !strings.Contains(need, "=") {
+		need += "=…"
+	}
+	return problem(a.pos(), len(a.Name), o.unused, "%s has no effect without %s%s: write it too, or remove %s", a.Name, need, l.elsewhere(a), a.Name)
+}
+
+func errWithout(a *Assignment, o *Option) diag.Diagnostic {
+	return problem(a.pos(), len(a.Name), o.unused, "%s has no effect beside %s: remove one of them", a.Name, o.Without)
+}
+
+// elsewhere names the limit that a, which stands in another directive, is of.
+func (l *Limit) elsewhere(a *Assignment) string {
+	p := l.Directive.Pos
+	switch at := a.Value.comment; {
+	case at == p:
+		return ""
+	case at.File == p.File:
+		return fmt.Sprintf(", which the limit of line %d has", p.Line)
+	default:
+		return fmt.Sprintf(", which the limit at %s:%d has", p.File, p.Line)
+	}
+}
+
+func errNoQuota(l *Limit) diag.Diagnostic {
+	a := l.Directive.Option(optAlgorithm)
+	return badValue(a, CodeMissingOption, "it counts time, so it needs max: write for example max=10s")
+}
+
+func errInitialAboveCapacity(a *Assignment, capacity int64) diag.Diagnostic {
+	return badValue(a, CodeInitialTooLarge, "the bucket holds %d: lower initial, or leave it out for a full bucket", capacity)
 }
 
 func errBurstBelowCost(a *Assignment, cost int64) diag.Diagnostic {
@@ -232,8 +329,8 @@ func errCostAboveCapacity(a *Assignment, capacity int64) diag.Diagnostic {
 }
 
 func errLogTooLarge(a *Assignment) diag.Diagnostic {
-	return badValue(a, CodeLogTooLarge, "a sliding log keeps every call, so %d is its most: write %s=%s or %s=%s for more",
-		ratelimit.MaxLogLimit, optAlgorithm, ratelimit.TokenBucket, optAlgorithm, ratelimit.FixedWindow)
+	return badValue(a, CodeLogTooLarge, "a sliding log keeps every call, so %d is its most: write %s=%s for more",
+		ratelimit.MaxLogLimit, optAlgorithm, slidingWindow)
 }
 
 func errPolicy(pos diag.Pos, width int, text string) diag.Diagnostic {

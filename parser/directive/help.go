@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 // WriteHelp writes to w what `ratelimitgen help directives [name]` shows: all
@@ -84,8 +85,12 @@ func unknownTopic(name string) error {
 func (o *Option) accepts() string {
 	words := strings.Join(o.Values, ", ")
 	switch {
-	case o.Type == Choice:
+	case o.Type == Choice || o.Type == Action:
 		return words
+	case o.Type == Integer && o.Max == ratelimit.MaxLimit:
+		return fmt.Sprintf("integer >= %d", o.Min)
+	case o.Type == Integer:
+		return fmt.Sprintf("integer %d..%d", o.Min, o.Max)
 	case words != "":
 		return string(o.Type) + ", " + words
 	}

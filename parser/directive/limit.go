@@ -1,7 +1,6 @@
 package directive
 
 import (
-	"math"
 	"strings"
 	"time"
 
@@ -12,29 +11,77 @@ import (
 // OnLimit says what the caller of a refused call gets.
 type OnLimit string
 
-// OnLimitError returns the refusal as the method's last result.
-const OnLimitError OnLimit = "error"
+// What a refusal may be.
+const (
+	// OnLimitError returns the refusal as the method's last result.
+	OnLimitError OnLimit = "error"
+	// OnLimitWait blocks until the call is admitted.
+	OnLimitWait OnLimit = "wait"
+	// OnLimitZero returns the zero values of the results.
+	OnLimitZero OnLimit = "zero"
+	// OnLimitFallback returns what the method Limit.Fallback returns.
+	OnLimitFallback OnLimit = "fallback"
+)
 
-// Limit is a limit directive with its options typed, defaults filled in.
+// Limit is a limit directive with its options typed, those filled in that it has
+// from a define, the defaults of its package, or the language. Options that
+// its algorithm does not take are zero.
 type Limit struct {
 	// Directive is where the limit was read from.
 	Directive *Directive
-	// Max is 1..ratelimit.MaxLimit, ratelimit.Unlimited or ratelimit.Blocked.
-	Max    int64
+	// Max is 1..ratelimit.MaxLimit, ratelimit.Unlimited or ratelimit.Blocked; of a
+	// time quota, the microseconds. It is 0 if MaxExpr is not nil.
+	Max     int64
+	MaxExpr *Value
+	// Window is 0 for concurrency, and where Align says how long a window is.
 	Window time.Duration
 	// Key is the key's text, not looked into; nil if all calls share one counter.
 	Key       *Value
 	Algorithm ratelimit.Algorithm
-	// Burst is the capacity of a token bucket; 0 if it is not given, which means Max.
+	// Burst is the capacity of a bucket; 0 if it is not given, which means Max.
 	Burst int64
+	// Initial is the tokens of a new bucket; nil if it is not given, which means
+	// that it is full.
+	Initial  *int64
+	Refill   string // "smooth", "interval" or, of another algorithm, ""
+	Warmup   time.Duration
+	Segments int
+	Align    string // a unit of the calendar, or ""
+	TZ       string // the name of a zone that exists, or "" without Align
 	// Cost is the units of each call, if CostExpr is nil.
 	Cost     int64
 	CostExpr *Value
+	// CostAfter, Count, When and Unless are nil if they are not given.
+	CostAfter *Value
+	Count     *Value
+	When      *Value
+	Unless    *Value
+	// Lock rises; it is nil if it is not given.
+	Lock     []time.Duration
+	Lease    time.Duration
+	OnLimit  OnLimit
+	Fallback Word // of OnLimitFallback
+	// MaxWait and MaxQueue are 0 if they are not given, which means unbounded.
+	MaxWait  time.Duration
+	MaxQueue int64
+	OnEmpty  ratelimit.OnEmpty
+	OnError  string // "local", "allow" or "deny"
+	Mode     ratelimit.Mode
 	// Name is the identity that the user chose, or "".
-	Name    string
-	Mode    ratelimit.Mode
-	OnLimit OnLimit
-	OnEmpty ratelimit.OnEmpty
+	Name string
+	// Group is the name that limits of several methods share, or "".
+	Group string
+	// Store is the name of a store, or "" for the default one.
+	Store string
+	// Message and Status are "" and 0 if they are not given.
+	Message string
+	Status  int
+}
+
+// Word is a part of a value, with its place.
+type Word struct {
+	Text     string
+	Pos, End diag.Pos
 }
 
 // Wrapper is a wrapper directive with its options typed.
@@ -50,51 +97,22 @@ type Wrapper struct {
 // Limit gives the options of a limit directive their types and reports all that
 // is wrong with them, each for itself and, if there is no such fault and Parse
 // had none to report, with each other. The result is to be used only if nothing is
-// reported.
+// reported. What a define or the defaults of the package say is known only after
+// Resolve.
 func (d *Directive) Limit() (Limit, diag.List) {
 	l := Limit{Directive: d}
 	dec := decoder{verb: findVerb(VerbLimit)}
-	for _, o := range dec.verb.Options {
+	// What other options may be depends on the algorithm.
+	o := dec.verb.option(optAlgorithm)
+	l.Algorithm = ratelimit.Algorithm(dec.choice(d.optionOrDefault(o), o))
+	for i := range dec.verb.Options {
+		o := &dec.verb.Options[i]
 		a := d.Option(o.Name)
-		if a == nil {
-			if o.Default == "" {
-				continue
-			}
-			a = &Assignment{Name: o.Name, Value: Value{Text: o.Default, Raw: o.Default}}
+		if a == nil && o.Default != "" && d.takes(o, l.Algorithm) {
+			a = d.optionOrDefault(o)
 		}
-		switch o.Name {
-		case optMax:
-			l.Max = dec.count(a, &o)
-		case optWindow:
-			l.Window = dec.duration(a)
-		case optKey:
-			if strings.TrimSpace(a.Value.Text) != wordGlobal {
-				l.Key = &a.Value
-			}
-		case optAlgorithm:
-			l.Algorithm = ratelimit.Algorithm(dec.choice(a, &o))
-		case optBurst:
-			l.Burst = dec.count(a, &o)
-		case optCost:
-			if isNumber(a.Value.Text) {
-				l.Cost = dec.cost(a, &o)
-			} else {
-				l.CostExpr = &a.Value
-			}
-		case optName:
-			l.Name = dec.name(a)
-		case optMode:
-			switch dec.choice(a, &o) {
-			case "shadow":
-				l.Mode = ratelimit.Shadow
-			case "off":
-				l.Mode = ratelimit.Off
-			}
-		case optOnLimit:
-			l.OnLimit = OnLimit(dec.choice(a, &o))
-		case optOnEmpty:
-			dec.choice(a, &o)
-			l.OnEmpty = ratelimit.DenyEmpty
+		if a != nil {
+			dec.limitOption(&l, a, o)
 		}
 	}
 	if len(dec.diags) == 0 && !d.broken {
@@ -103,46 +121,110 @@ func (d *Directive) Limit() (Limit, diag.List) {
 	return l, dec.diags
 }
 
-// check reports options that contradict each other.
-func (l *Limit) check() diag.List {
-	var diags diag.List
-	burst, cost := l.Directive.Option(optBurst), l.Directive.Option(optCost)
-	if burst != nil && l.Algorithm != ratelimit.TokenBucket {
-		diags.Add(errBurstUnused(burst, l.Algorithm))
-	}
-	if l.switched() {
-		return diags
-	}
-	maxOpt := l.Directive.Option(optMax)
-	if l.Algorithm == ratelimit.SlidingLog && l.Max > ratelimit.MaxLogLimit {
-		diags.Add(errLogTooLarge(maxOpt))
-	}
-	switch {
-	case len(diags) > 0:
-	case l.Burst > 0 && l.CostExpr == nil && l.Cost > l.Burst:
-		diags.Add(errBurstBelowCost(burst, l.Cost))
-	case l.Burst == 0 && l.CostExpr == nil && l.Cost > l.Max:
-		diags.Add(errCostAboveCapacity(cost, l.Max))
-	}
-	if len(diags) > 0 {
-		return diags
-	}
-	// What is left is about the arithmetic of the algorithm, which the runtime knows.
-	policy := ratelimit.Policy{
-		ID: "p", Algorithm: l.Algorithm, Limit: l.Max, Window: l.Window, Burst: l.Burst, Mode: l.Mode, OnEmpty: l.OnEmpty,
-	}
-	if err := policy.Validate(); err != nil {
-		at := Span{len(Prefix), len(Prefix) + len(l.Directive.Text)}
-		for _, name := range []string{optBurst, optWindow, optMax} {
-			if a := l.Directive.Option(name); a != nil {
-				at = Span{a.NameSpan.Start, a.Value.Span.End}
-				break
-			}
+// limitOption decodes one option into l.
+func (dec *decoder) limitOption(l *Limit, a *Assignment, o *Option) {
+	switch o.Name {
+	case optMax:
+		dec.units(l, a, o)
+	case optWindow:
+		l.Window = dec.duration(a)
+	case optKey:
+		if strings.TrimSpace(a.Value.Text) != wordGlobal {
+			l.Key = &a.Value
 		}
-		text := strings.TrimPrefix(err.Error(), `ratelimit: policy "p": `)
-		diags.Add(errPolicy(l.Directive.At(at), at.End-at.Start, text))
+	case optBurst:
+		l.Burst = dec.integer(a, o)
+	case optInitial:
+		n := dec.integer(a, o)
+		l.Initial = &n
+	case optRefill:
+		l.Refill = dec.choice(a, o)
+	case optWarmup:
+		l.Warmup = dec.duration(a)
+	case optSegments:
+		l.Segments = int(dec.integer(a, o))
+	case optAlign:
+		l.Align = dec.choice(a, o)
+	case optTZ:
+		l.TZ = dec.zone(a)
+	case optCost:
+		if isNumber(a.Value.Text) {
+			l.Cost = dec.cost(a, o)
+		} else {
+			l.CostExpr = &a.Value
+		}
+	case optCostAfter:
+		l.CostAfter = &a.Value
+	case optCount:
+		l.Count = &a.Value
+	case optWhen:
+		l.When = &a.Value
+	case optUnless:
+		l.Unless = &a.Value
+	default:
+		dec.refusalOption(l, a, o)
 	}
-	return diags
+}
+
+// refusalOption decodes an option that says what becomes of refusals and of
+// calls that cannot be decided, or where the counters are.
+func (dec *decoder) refusalOption(l *Limit, a *Assignment, o *Option) {
+	switch o.Name {
+	case optLock:
+		l.Lock = dec.durations(a)
+	case optLease:
+		l.Lease = dec.duration(a)
+	case optOnLimit:
+		l.OnLimit, l.Fallback = dec.action(a, o)
+	case optMaxWait:
+		l.MaxWait = dec.duration(a)
+	case optMaxQueue:
+		l.MaxQueue = dec.integer(a, o)
+	case optOnEmpty:
+		l.OnEmpty = ratelimit.OnEmpty(max(0, dec.index(a, o)))
+	case optOnError:
+		l.OnError = dec.choice(a, o)
+	case optMode:
+		l.Mode = ratelimit.Mode(max(0, dec.index(a, o)))
+	case optName:
+		l.Name = dec.name(a)
+	case optGroup:
+		l.Group = dec.name(a)
+	case optStore:
+		l.Store = dec.name(a)
+	case optMessage:
+		l.Message = dec.text(a)
+	case optStatus:
+		l.Status = int(dec.integer(a, o))
+	case optUse:
+		dec.name(a) // what it names is found by Resolve
+	}
+}
+
+// optionOrDefault is Option, or the default of o as if it were written.
+func (d *Directive) optionOrDefault(o *Option) *Assignment {
+	if a := d.Option(o.Name); a != nil {
+		return a
+	}
+	return &Assignment{Name: o.Name, Value: Value{Text: o.Default, Raw: o.Default}}
+}
+
+// takes reports whether o has an effect on a limit of the given algorithm, as far
+// as other options decide that.
+func (d *Directive) takes(o *Option, alg ratelimit.Algorithm) bool {
+	return o.fits(alg) && d.hasNeeds(o) && (o.Without == "" || d.Option(o.Without) == nil)
+}
+
+// hasNeeds reports whether d has what o needs.
+func (d *Directive) hasNeeds(o *Option) bool {
+	if o.Needs == "" {
+		return true
+	}
+	name, value, valued := strings.Cut(o.Needs, "=")
+	if !valued {
+		return d.Option(name) != nil
+	}
+	return d.optionOrDefault(findVerb(VerbLimit).option(name)).Value.Text == value
 }
 
 // Wrapper gives the options of a wrapper directive their types and reports all
@@ -169,42 +251,4 @@ func (d *Directive) Wrapper() (Wrapper, diag.List) {
 		dec.report(errIdentifier(d.Option(optConstructor), "the type has this name: give the constructor another"))
 	}
 	return w, dec.diags
-}
-
-// isNumber reports whether text is meant to be a number and not an expression.
-func isNumber(text string) bool {
-	text = strings.TrimLeft(text, "+-")
-	if text == "" || !isDigit(text[0]) {
-		return false
-	}
-	for i := range len(text) {
-		if c := text[i]; !isDigit(c) && !isLetter(c) && c != '_' && c != '.' {
-			return false
-		}
-	}
-	return true
-}
-
-// decimal parses digits, with '_' between them as Go allows it. It saturates, so
-// that a range check finds what does not fit.
-func decimal(s string) (int64, bool) {
-	if s == "" || len(s) > 1 && s[0] == '0' {
-		return 0, false
-	}
-	n := int64(0)
-	for i := range len(s) {
-		c := s[i]
-		if c == '_' && i > 0 && i < len(s)-1 && s[i-1] != '_' {
-			continue
-		}
-		if !isDigit(c) {
-			return 0, false
-		}
-		if digit := int64(c - '0'); n > (math.MaxInt64-digit)/10 {
-			n = math.MaxInt64
-		} else {
-			n = n*10 + digit
-		}
-	}
-	return n, true
 }

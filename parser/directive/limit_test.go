@@ -32,6 +32,7 @@ func TestLimitDefaults(t *testing.T) {
 		Algorithm: ratelimit.SlidingLog,
 		Cost:      1,
 		OnLimit:   OnLimitError,
+		OnError:   "local",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -41,17 +42,11 @@ func TestLimitDefaults(t *testing.T) {
 // CF10: an option that changes nothing is a dead option.
 func TestEveryOptionOfLimitIsDecoded(t *testing.T) {
 	t.Parallel()
-	key := func(l Limit) string {
-		if l.Key == nil {
+	text := func(v *Value) string {
+		if v == nil {
 			return ""
 		}
-		return l.Key.Text
-	}
-	costExpr := func(l Limit) string {
-		if l.CostExpr == nil {
-			return ""
-		}
-		return l.CostExpr.Text
+		return v.Text
 	}
 	tests := []struct {
 		option, options string
@@ -68,21 +63,68 @@ func TestEveryOptionOfLimitIsDecoded(t *testing.T) {
 		{"window", "window=1.5d", func(l Limit) any { return l.Window }, 36 * time.Hour},
 		{"window", "window=.5s250ms1us", func(l Limit) any { return l.Window }, 750*time.Millisecond + time.Microsecond},
 		{"window", "window=3660d", func(l Limit) any { return l.Window }, time.Duration(ratelimit.MaxWindow)},
-		{"key", "key=req.ID", func(l Limit) any { return key(l) }, "req.ID"},
-		{"key", "key=`[a, b]`", func(l Limit) any { return key(l) }, "[a, b]"},
+		{"key", "key=req.ID", func(l Limit) any { return text(l.Key) }, "req.ID"},
+		{"key", "key=`[a, b]`", func(l Limit) any { return text(l.Key) }, "[a, b]"},
 		{"key", "key=global", func(l Limit) any { return l.Key == nil }, true},
 		{"algorithm", "algorithm=token-bucket", func(l Limit) any { return l.Algorithm }, ratelimit.TokenBucket},
 		{"algorithm", "algorithm=fixed-window", func(l Limit) any { return l.Algorithm }, ratelimit.FixedWindow},
 		{"burst", "algorithm=token-bucket burst=9", func(l Limit) any { return l.Burst }, int64(9)},
 		{"cost", "cost=0", func(l Limit) any { return l.Cost }, int64(0)},
-		{"cost", "cost=len(x)", func(l Limit) any { return costExpr(l) }, "len(x)"},
-		{"cost", "cost=`2*n`", func(l Limit) any { return costExpr(l) }, "2*n"},
+		{"cost", "cost=len(x)", func(l Limit) any { return text(l.CostExpr) }, "len(x)"},
+		{"cost", "cost=`2*n`", func(l Limit) any { return text(l.CostExpr) }, "2*n"},
 		{"name", "name=login-1.x_y", func(l Limit) any { return l.Name }, "login-1.x_y"},
 		{"mode", "mode=shadow", func(l Limit) any { return l.Mode }, ratelimit.Shadow},
 		{"mode", "mode=off", func(l Limit) any { return l.Mode }, ratelimit.Off},
 		{"mode", "mode=enforce", func(l Limit) any { return l.Mode }, ratelimit.Enforce},
 		{"on-limit", "on-limit=error", func(l Limit) any { return l.OnLimit }, OnLimitError},
 		{"on-empty", "on-empty=deny", func(l Limit) any { return l.OnEmpty }, ratelimit.DenyEmpty},
+		{"on-empty", "on-empty=skip", func(l Limit) any { return l.OnEmpty }, ratelimit.DenyEmpty + 1},
+		{"on-empty", "on-empty=shared", func(l Limit) any { return l.OnEmpty }, ratelimit.DenyEmpty + 2},
+		{"max", "max=plan.Limit", func(l Limit) any { return text(l.MaxExpr) }, "plan.Limit"},
+		{"max", "max=plan.Limit", func(l Limit) any { return l.Max }, int64(0)},
+		{"max", "max=10s algorithm=time-quota", func(l Limit) any { return l.Max }, int64(10_000_000)},
+		{"max", "max=unlimited algorithm=time-quota", func(l Limit) any { return l.Max }, ratelimit.Unlimited},
+		{"window", "algorithm=concurrency", func(l Limit) any { return l.Window }, time.Duration(0)},
+		{"window", "algorithm=fixed-window align=day", func(l Limit) any { return l.Window }, time.Duration(0)},
+		{"algorithm", "algorithm=sliding-window", func(l Limit) any { return l.Algorithm }, slidingWindow},
+		{"algorithm", "algorithm=leaky-bucket", func(l Limit) any { return l.Algorithm }, leakyBucket},
+		{"algorithm", "algorithm=concurrency", func(l Limit) any { return l.Algorithm }, concurrency},
+		{"algorithm", "algorithm=time-quota max=1s", func(l Limit) any { return l.Algorithm }, timeQuota},
+		{"burst", "algorithm=leaky-bucket burst=9", func(l Limit) any { return l.Burst }, int64(9)},
+		{"initial", "algorithm=token-bucket initial=0", func(l Limit) any { return *l.Initial }, int64(0)},
+		{"initial", "algorithm=token-bucket", func(l Limit) any { return l.Initial == nil }, true},
+		{"refill", "algorithm=token-bucket", func(l Limit) any { return l.Refill }, "smooth"},
+		{"refill", "algorithm=token-bucket refill=interval", func(l Limit) any { return l.Refill }, "interval"},
+		{"warmup", "algorithm=token-bucket warmup=10s", func(l Limit) any { return l.Warmup }, 10 * time.Second},
+		{"segments", "algorithm=sliding-window", func(l Limit) any { return l.Segments }, 10},
+		{"segments", "algorithm=sliding-window segments=60", func(l Limit) any { return l.Segments }, 60},
+		{"align", "algorithm=fixed-window align=week", func(l Limit) any { return l.Align }, "week"},
+		{"tz", "algorithm=fixed-window align=week", func(l Limit) any { return l.TZ }, "UTC"},
+		{"tz", "algorithm=fixed-window align=week tz=Asia/Tokyo", func(l Limit) any { return l.TZ }, "Asia/Tokyo"},
+		{"cost-after", "cost-after=len(result)", func(l Limit) any { return text(l.CostAfter) }, "len(result)"},
+		{"count", "count=`err != nil`", func(l Limit) any { return text(l.Count) }, "err != nil"},
+		{"when", "when=`a > 1` unless=b", func(l Limit) any { return text(l.When) }, "a > 1"},
+		{"unless", "when=`a > 1` unless=b", func(l Limit) any { return text(l.Unless) }, "b"},
+		{"lock", "lock=90s", func(l Limit) any { return l.Lock }, []time.Duration{90 * time.Second}},
+		{"lock", "lock=1m,10m,1h", func(l Limit) any { return l.Lock }, []time.Duration{time.Minute, 10 * time.Minute, time.Hour}},
+		{"lock", "lock=`1m, 1d`", func(l Limit) any { return l.Lock }, []time.Duration{time.Minute, 24 * time.Hour}},
+		{"lease", "algorithm=concurrency", func(l Limit) any { return l.Lease }, time.Minute},
+		{"lease", "algorithm=concurrency lease=5s", func(l Limit) any { return l.Lease }, 5 * time.Second},
+		{"lease", "", func(l Limit) any { return l.Lease }, time.Duration(0)},
+		{"on-limit", "on-limit=wait", func(l Limit) any { return l.OnLimit }, OnLimitWait},
+		{"on-limit", "on-limit=zero", func(l Limit) any { return l.OnLimit }, OnLimitZero},
+		{"on-limit", "on-limit=fallback:Cached", func(l Limit) any { return l.OnLimit }, OnLimitFallback},
+		{"on-limit", "on-limit=fallback:Cached", func(l Limit) any { return l.Fallback.Text }, "Cached"},
+		{"max-wait", "on-limit=wait max-wait=2s", func(l Limit) any { return l.MaxWait }, 2 * time.Second},
+		{"max-queue", "on-limit=wait max-queue=7", func(l Limit) any { return l.MaxQueue }, int64(7)},
+		{"max-queue", "on-limit=wait max-queue=0", func(l Limit) any { return l.MaxQueue }, int64(0)},
+		{"on-error", "on-error=allow", func(l Limit) any { return l.OnError }, "allow"},
+		{"on-error", "on-error=deny", func(l Limit) any { return l.OnError }, "deny"},
+		{"group", "group=uploads", func(l Limit) any { return l.Group }, "uploads"},
+		{"store", "store=redis", func(l Limit) any { return l.Store }, "redis"},
+		{"message", "message=`Größe, \"please\"`", func(l Limit) any { return l.Message }, "Größe, \"please\""},
+		{"status", "status=503", func(l Limit) any { return l.Status }, 503},
+		{"use", "use=standard", func(l Limit) any { return l.Directive.Option("use").Value.Text }, "standard"},
 	}
 	tested := map[string]bool{}
 	for _, tc := range tests {

@@ -248,7 +248,8 @@ func (p *reader) readJunk(start int) {
 	junk := p.comment[start:end]
 	if n := len(p.d.Options); n > 0 {
 		a := p.d.Options[n-1]
-		if a.Value.Kind == Bare && p.verb.option(a.Name).takesExpr() && onlyBlanks(p.comment[a.Value.Span.End:start]) {
+		expr := a.Value.Kind == Bare && p.verb.option(a.Name).takesExpr() && !isNumber(a.Value.Text)
+		if expr && !strings.HasPrefix(junk, "//") && onlyBlanks(p.comment[a.Value.Span.End:start]) {
 			p.report(errUnquoted(p.at(start), junk, a.Name, p.comment[a.Value.Span.Start:end]))
 			return
 		}

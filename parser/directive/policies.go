@@ -108,19 +108,6 @@ func impliesBucket(b, a *Limit) bool {
 	return atOnce <= a.capacity() && !lessProduct(a.Max, b.Window, b.Max, a.Window)
 }
 
-// switched reports whether l admits every call or none.
-func (l *Limit) switched() bool {
-	return l.Max == ratelimit.Unlimited || l.Max == ratelimit.Blocked
-}
-
-// capacity is the most that l admits at once.
-func (l *Limit) capacity() int64 {
-	if l.Burst > 0 {
-		return l.Burst
-	}
-	return l.Max
-}
-
 func (l *Limit) sameKey(o *Limit) bool { return sameText(l.Key, o.Key) }
 
 func (l *Limit) sameCost(o *Limit) bool {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 // Verb is a verb of the language.
@@ -17,18 +18,33 @@ type Verb struct {
 	// Repeatable verbs may stand on one declaration several times.
 	Repeatable bool     `json:"repeatable,omitempty"`
 	Options    []Option `json:"options,omitempty"`
+	// Except are the options of limit that the verb does not take, if it takes the
+	// others; nil if it has only options of its own.
+	Except []string `json:"except,omitempty"`
 }
 
 // Option is an option of a verb.
 type Option struct {
 	Name string `json:"name"`
 	Type Type   `json:"type"`
-	// Values are the words that are possible: all there are for a Choice, those
-	// beside numbers for a Count.
+	// Values are the words that are possible: all there are for a Choice or an
+	// Action, those beside other values for the other types.
 	Values []string `json:"values,omitempty"`
+	// Min and Max are the bounds of an Integer.
+	Min int64 `json:"min,omitempty"`
+	Max int64 `json:"max,omitempty"`
 	// Default is what the option is if it is not given, in the words of the
 	// language; "" if there is none.
 	Default string `json:"default,omitempty"`
+	// Required is set if the verb makes no sense without the option.
+	Required bool `json:"required,omitempty"`
+	// Algorithms are those that take the option; nil means all.
+	Algorithms []ratelimit.Algorithm `json:"algorithms,omitempty"`
+	// Needs is another option without which this one has no effect: its name, or
+	// name=value if it must have that value.
+	Needs string `json:"needs,omitempty"`
+	// Without is another option beside which this one has no effect.
+	Without string `json:"without,omitempty"`
 	// Doc is one line.
 	Doc     string `json:"doc"`
 	Example string `json:"example"`
@@ -37,6 +53,9 @@ type Option struct {
 	Aliases []string `json:"aliases,omitempty"`
 	// Targets are what the option is possible on; nil means all of its verb's.
 	Targets []TargetKind `json:"targets,omitempty"`
+
+	// unused is the code of a diagnostic about the option being without effect.
+	unused string
 }
 
 // Type says what values an option takes.
@@ -44,16 +63,28 @@ type Type string
 
 // The types of values.
 const (
-	// Count is a decimal integer >= 1, or one of the option's words.
-	Count Type = "integer >= 1"
+	// Units is a decimal integer >= 1, a duration if the algorithm counts time, one
+	// of the option's words, or an expression.
+	Units Type = "integer >= 1, expression"
+	// Integer is a decimal integer from Min to Max.
+	Integer Type = "integer"
 	// Cost is a decimal integer >= 0, or an expression.
-	Cost Type = "integer >= 0 or expression"
+	Cost Type = "integer >= 0, expression"
+	// Amount is an expression of integer type that may use the results.
+	Amount Type = "expression"
+	// Condition is an expression of boolean type; if the call is over, it may use
+	// the results.
+	Condition Type = "boolean expression"
 	// Duration is Go's syntax with the units d (24 h) and w (7 d) besides.
 	Duration Type = "duration"
+	// Durations is one Duration, or several that rise, with commas between them.
+	Durations Type = "duration or rising list"
 	// Key is a dimension, a list of them, or an expression.
 	Key Type = "key"
 	// Choice is one of the option's words.
 	Choice Type = "word"
+	// Action is one of the option's words, one of which ends with a method's name.
+	Action Type = "action"
 	// Name is a letter or '_', then letters, digits, '_', '.' or '-'; at most
 	// MaxName of them, ASCII only.
 	Name Type = "name"
@@ -61,7 +92,14 @@ const (
 	Identifier Type = "Go identifier"
 	// TypeName is a Go identifier that a package may qualify.
 	TypeName Type = "type name"
+	// Zone is a time zone of the IANA database, like "Europe/Berlin", or "UTC".
+	Zone Type = "time zone"
+	// Text is one line of text, at most MaxText bytes.
+	Text Type = "text"
 )
+
+// MaxText is the greatest length of a Text, in bytes.
+const MaxText = 512
 
 // MaxName is the greatest length of a Name.
 const MaxName = 128
@@ -79,134 +117,9 @@ const (
 	TypeDecl TargetKind = "type"
 	// Func is a function without a receiver.
 	Func TargetKind = "function"
+	// Package is the package clause of a file.
+	Package TargetKind = "package"
 )
-
-// The verbs.
-const (
-	VerbLimit   = "limit"
-	VerbOff     = "off"
-	VerbWrapper = "wrapper"
-)
-
-// The options.
-const (
-	optMax         = "max"
-	optWindow      = "window"
-	optKey         = "key"
-	optAlgorithm   = "algorithm"
-	optBurst       = "burst"
-	optCost        = "cost"
-	optName        = "name"
-	optMode        = "mode"
-	optOnLimit     = "on-limit"
-	optOnEmpty     = "on-empty"
-	optConstructor = "constructor"
-	optImplements  = "implements"
-)
-
-// Words of options that are no numbers.
-const (
-	wordUnlimited = "unlimited"
-	wordBlocked   = "blocked"
-	wordGlobal    = "global"
-)
-
-var registry = []Verb{
-	{
-		Name:       VerbLimit,
-		Doc:        "one policy of a method, or of each exported method of a type; the verb may be left out",
-		Example:    "//ratelimit:max=5 window=1m key=ip",
-		Targets:    []TargetKind{Method, InterfaceMethod, TypeDecl},
-		Repeatable: true,
-		Options: []Option{
-			{
-				Name: optMax, Type: Count, Values: []string{wordUnlimited, wordBlocked}, Default: "5",
-				Aliases: []string{"limit", "maximum", "rate", "count", "requests", "calls"},
-				Doc:     "units admitted per window; unlimited admits every call, blocked refuses every call",
-				Example: "max=100",
-			},
-			{
-				Name: optWindow, Type: Duration, Default: "1m",
-				Aliases: []string{"per", "period", "interval", "duration", "every"},
-				Doc:     "length of the window; d is 24 hours and w 7 days",
-				Example: "window=1h30m",
-			},
-			{
-				Name: optKey, Type: Key, Default: wordGlobal,
-				Aliases: []string{"by", "scope"},
-				Doc:     "whose calls share a counter: a dimension, a list of them, or an expression over the method's parameters",
-				Example: "key=`[req.TenantID, req.UserID]`",
-			},
-			{
-				Name: optAlgorithm, Type: Choice, Values: []string{"sliding-log", "token-bucket", "fixed-window"}, Default: "sliding-log",
-				Aliases: []string{"algo", "strategy", "type"},
-				Doc:     "how calls are counted: exactly, with bursts, or per window",
-				Example: "algorithm=token-bucket",
-			},
-			{
-				Name: optBurst, Type: Count,
-				Aliases: []string{"capacity"},
-				Doc:     "capacity of a token bucket; max if not given",
-				Example: "algorithm=token-bucket max=10 window=1s burst=20",
-			},
-			{
-				Name: optCost, Type: Cost, Default: "1",
-				Aliases: []string{"weight", "tokens", "units"},
-				Doc:     "units that one call takes",
-				Example: "cost=`len(req.Items)`",
-			},
-			{
-				Name: optName, Type: Name, Targets: []TargetKind{Method, InterfaceMethod},
-				Doc:     "identity of the policy's counters, metrics and overrides, kept when policies are moved or changed; by default import path, type and method, and for several policies also algorithm, window and key",
-				Example: "name=login-per-ip",
-			},
-			{
-				Name: optMode, Type: Choice, Values: []string{"enforce", "shadow", "off"}, Default: "enforce",
-				Doc:     "enforce refuses; shadow decides, counts and reports but admits; off does nothing",
-				Example: "mode=shadow",
-			},
-			{
-				Name: optOnLimit, Type: Choice, Values: []string{string(OnLimitError)}, Default: string(OnLimitError),
-				Doc:     "what the caller gets when a call is refused: error returns it as the last result",
-				Example: "on-limit=error",
-			},
-			{
-				Name: optOnEmpty, Type: Choice, Values: []string{"deny"}, Default: "deny",
-				Doc:     "what becomes of a call whose key is absent or empty: deny refuses it with ErrNoKey",
-				Example: "on-empty=deny",
-			},
-		},
-	},
-	{
-		Name:    VerbOff,
-		Doc:     "opts a method out of the limits of its type",
-		Example: "//ratelimit:off",
-		Targets: []TargetKind{Method, InterfaceMethod},
-	},
-	{
-		Name:    VerbWrapper,
-		Doc:     "names what is generated for a type",
-		Example: "//ratelimit:wrapper name=LimitedService constructor=Limit",
-		Targets: []TargetKind{TypeDecl},
-		Options: []Option{
-			{
-				Name: optName, Type: Identifier,
-				Doc:     "name of the generated type; RateLimitedX for X if not given",
-				Example: "name=LimitedService",
-			},
-			{
-				Name: optConstructor, Type: Identifier,
-				Doc:     "name of the generated constructor; NewRateLimitedX for X if not given",
-				Example: "constructor=Limit",
-			},
-			{
-				Name: optImplements, Type: TypeName,
-				Doc:     "interface that the generated type is asserted to implement",
-				Example: "implements=pb.GreeterServer",
-			},
-		},
-	},
-}
 
 // Verbs returns the language: every verb with its options, in the order in which
 // the documentation shows them. The result is the caller's.
@@ -216,11 +129,13 @@ func Verbs() []Verb {
 		v := &verbs[i]
 		v.Targets = slices.Clone(v.Targets)
 		v.Options = slices.Clone(v.Options)
+		v.Except = slices.Clone(v.Except)
 		for j := range v.Options {
 			o := &v.Options[j]
 			o.Values = slices.Clone(o.Values)
 			o.Aliases = slices.Clone(o.Aliases)
 			o.Targets = slices.Clone(o.Targets)
+			o.Algorithms = slices.Clone(o.Algorithms)
 		}
 	}
 	return verbs
@@ -255,7 +170,14 @@ func (v *Verb) suggest(name string) string {
 }
 
 // takesExpr reports whether values of o may be expressions, which hold blanks.
-func (o *Option) takesExpr() bool { return o.Type == Key || o.Type == Cost }
+func (o *Option) takesExpr() bool {
+	return slices.Contains([]Type{Key, Units, Cost, Amount, Condition}, o.Type)
+}
+
+// fits reports whether alg takes o. The unknown algorithm "" takes everything.
+func (o *Option) fits(alg ratelimit.Algorithm) bool {
+	return o.Algorithms == nil || alg == "" || slices.Contains(o.Algorithms, alg)
+}
 
 func (v *Verb) optionNames() []string {
 	names := make([]string, len(v.Options))

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 func TestRegistryDescribesEverything(t *testing.T) {
@@ -27,13 +29,13 @@ func TestRegistryDescribesEverything(t *testing.T) {
 				t.Errorf("option %+v of %s", o, v.Name)
 			}
 			options[o.Name] = true
-			if got := report(Prefix + v.Name + " " + o.Example); got != "" {
+			if got := report(Prefix + v.Name + " " + v.required() + o.Example); got != "" && !o.Required {
 				t.Errorf("example of %s of %s: %s", o.Name, v.Name, got)
 			}
 			if o.Default == "" {
 				continue
 			}
-			if got := report(Prefix + v.Name + " " + o.Name + "=" + o.Default); got != "" {
+			if got := report(Prefix + v.Name + " " + v.required() + context(&o) + o.Name + "=" + o.Default); got != "" {
 				t.Errorf("default of %s of %s: %s", o.Name, v.Name, got)
 			}
 		}
@@ -45,6 +47,32 @@ func TestRegistryDescribesEverything(t *testing.T) {
 			}
 		}
 	}
+}
+
+// required is what v cannot do without, as it stands before other options.
+func (v *Verb) required() string {
+	text := ""
+	for _, o := range v.Options {
+		if o.Required {
+			text += o.Example + " "
+		}
+	}
+	return text
+}
+
+// context is what o needs to have an effect, as it stands before o.
+func context(o *Option) string {
+	text := ""
+	switch {
+	case o.Needs == optAlign:
+		text = "algorithm=fixed-window align=day "
+	case o.Needs != "":
+		text = o.Needs + " "
+	}
+	if o.Algorithms != nil && !o.fits(ratelimit.SlidingLog) {
+		text += "algorithm=" + string(o.Algorithms[0]) + " "
+	}
+	return text
 }
 
 func TestRegistryCannotBeChangedFromOutside(t *testing.T) {
