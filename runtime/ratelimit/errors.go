@@ -37,6 +37,11 @@ type Error struct {
 	File string
 	// Directive is the directive's text, like "max=5 window=1m key=ip".
 	Directive string
+	// Message is the refusing policy's Message, for the client.
+	Message string
+	// Status is the refusing policy's Status, the HTTP status of the refusal; 0 for
+	// the usual one of Kind.
+	Status int
 	// Err is the cause, or nil.
 	Err error
 }

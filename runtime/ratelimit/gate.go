@@ -82,7 +82,21 @@ func (g *Gate) AllowAll(ctx context.Context, charges []Charge) error {
 	if err != nil || d.Allowed {
 		return err
 	}
-	return &Error{Kind: ErrLimited, Decision: d, Method: g.method, File: g.file, Directive: g.counters[i].policy.Directive}
+	return g.newError(g.counters[i], ErrLimited, d)
+}
+
+// newError returns the error of a call that c did not let through.
+func (g *Gate) newError(c *counter, kind error, d Decision) *Error {
+	p := &c.policy
+	return &Error{
+		Kind:      kind,
+		Decision:  d,
+		Method:    g.method,
+		File:      g.file,
+		Directive: p.Directive,
+		Message:   p.Message,
+		Status:    p.Status,
+	}
 }
 
 // Take is AllowAll for callers that want to know more: the Decision tells whether
@@ -322,19 +336,19 @@ func (c *counter) decision(o *Outcome) Decision {
 
 // refused returns the error of a refusal by the gate's only policy.
 func (g *Gate) refused(c *counter, o *Outcome) error {
-	e := &Error{Kind: ErrLimited, Decision: c.decision(o), Method: g.method, File: g.file, Directive: c.policy.Directive}
+	e := g.newError(c, ErrLimited, c.decision(o))
 	e.Decision.ResetAt = g.limiter.wall().Add(o.ResetAfter)
 	return e
 }
 
 // failed returns the error of a call that c could not decide.
 func (g *Gate) failed(c *counter, kind, cause error) error {
-	e := &Error{Kind: kind, Method: g.method, File: g.file, Directive: c.policy.Directive, Err: cause}
-	e.Decision.Policy = c.policy.ID
-	e.Decision.Limit = max(c.capacity, 0)
+	d := Decision{Policy: c.policy.ID, Limit: max(c.capacity, 0)}
 	if kind != ErrStore {
-		e.Decision.RetryAfter = Never
+		d.RetryAfter = Never
 	}
+	e := g.newError(c, kind, d)
+	e.Err = cause
 	return e
 }
 

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -216,7 +217,7 @@ func (l *Limiter) register(policies []Policy) ([]*counter, error) {
 		switch {
 		case known == nil:
 			next++
-		case known.policy != c.policy:
+		case !reflect.DeepEqual(known.policy, c.policy):
 			return nil, fmt.Errorf("ratelimit: policy %q is registered already and differs: %+v, now %+v",
 				c.policy.ID, known.policy, c.policy)
 		default:

@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"time"
 )
 
@@ -19,8 +18,24 @@ const (
 	// It is the generic cell rate algorithm (GCRA, ITU-T I.371) in integers.
 	TokenBucket Algorithm = "token-bucket"
 	// FixedWindow admits at most L units in each window, and so at most 2L in any
-	// interval of length W. A key's first window begins with its first call.
+	// interval of length W. A key's first window begins with its first call, unless
+	// Policy.Align puts the windows on the calendar.
 	FixedWindow Algorithm = "fixed-window"
+	// SlidingWindow admits at most L units in any interval of length W. It counts in
+	// parts of W/Policy.Segments, rounded up, and a unit counts until Segments parts
+	// have begun after its own and ended: up to one part longer than in a SlidingLog.
+	SlidingWindow Algorithm = "sliding-window"
+	// LeakyBucket is a queue that is left at an even pace, one unit each W/L: at
+	// most 1 + L*T/W units leave it in any interval of length T. An admitted call
+	// waits for its turn. Burst units fit in, the one being served included.
+	LeakyBucket Algorithm = "leaky-bucket"
+	// Concurrency admits at most L units at a time: a call has its place until
+	// Permit.Release, or until Policy.Lease is over.
+	Concurrency Algorithm = "concurrency"
+	// TimeQuota admits calls until those that have returned took L microseconds of
+	// execution time in the window that they began in. What is running when the
+	// quota is used up runs on. Windows begin as those of a FixedWindow.
+	TimeQuota Algorithm = "time-quota"
 )
 
 // Special values of Policy.Limit.
@@ -31,6 +46,9 @@ const (
 	Blocked int64 = math.MinInt64
 )
 
+// Empty is the Policy.Initial of a bucket that begins without tokens.
+const Empty int64 = -1
+
 // Bounds of what a policy may say. Within them every product that a store forms
 // stays below 2^53, the largest range in which a Lua number is exact.
 const (
@@ -38,6 +56,12 @@ const (
 	MaxLimit = 1 << 30
 	// MaxLogLimit is the largest Limit of a SlidingLog, which keeps every unit.
 	MaxLogLimit = 4096
+	// MaxPolicies is the largest number of policies of one method.
+	MaxPolicies = 64
+	// DefaultSegments is the number of parts of a SlidingWindow that does not say.
+	DefaultSegments = 10
+	// DefaultLease is the lease of a Concurrency policy that does not say.
+	DefaultLease = time.Minute
 	// MaxWindow is the longest Window, and the longest time that a bucket may
 	// take to fill (Burst * Window / Limit).
 	MaxWindow = 10 * 366 * 24 * time.Hour
@@ -74,9 +98,54 @@ type OnEmpty uint8
 const (
 	// DenyEmpty refuses the call with ErrNoKey. It is the default.
 	DenyEmpty OnEmpty = iota
+	// SkipEmpty leaves the policy out: it neither decides nor is charged.
+	SkipEmpty
+	// SharedEmpty counts all calls without a key under one counter.
+	SharedEmpty
 )
 
-// Policy is one limit on one method. Generated code holds them as plain data.
+// OnError says what becomes of a call when the Store that should decide it fails.
+type OnError uint8
+
+const (
+	// LocalOnError decides in this process, by in-memory counters of the same
+	// policy. It is the default. The Decision is marked Degraded.
+	LocalOnError OnError = iota
+	// AllowOnError admits. The Decision is marked Degraded.
+	AllowOnError
+	// DenyOnError refuses, with an *Error of kind ErrStore.
+	DenyOnError
+)
+
+// Refill says how tokens come back to a bucket.
+type Refill uint8
+
+const (
+	// Smooth brings one token each Window/Limit. It is the default.
+	Smooth Refill = iota
+	// Interval brings Limit tokens at once each Window, counted from the call that
+	// found the bucket full.
+	Interval
+)
+
+// Align is the unit of the calendar that is the window of a FixedWindow.
+type Align string
+
+// The units of the calendar, in the zone Policy.TZ. A day begins with its first
+// instant, also where that is not midnight, and lasts for 23 or 25 hours where the
+// clocks change. A week begins on Monday. Hours and shorter units are those of the
+// zone; one that a change of the zone's offset cuts counts as two.
+const (
+	AlignSecond Align = "second"
+	AlignMinute Align = "minute"
+	AlignHour   Align = "hour"
+	AlignDay    Align = "day"
+	AlignWeek   Align = "week"
+	AlignMonth  Align = "month"
+)
+
+// Policy is one limit on one method. Generated code holds them as plain data. What
+// a policy says must matter: an option that its algorithm does not have is an error.
 type Policy struct {
 	// ID is the stable identity of the policy's counters, metrics and overrides.
 	// Policies with one ID on one store share their counters and must be equal.
@@ -90,83 +159,92 @@ type Policy struct {
 	// Algorithm is SlidingLog if empty.
 	Algorithm Algorithm
 	// Limit is the number of units admitted per Window: 1..MaxLimit, Unlimited or
-	// Blocked. Zero and other negative values are errors.
+	// Blocked. Zero and other negative values are errors. Of a SlidingLog it is at
+	// most MaxLogLimit. For Concurrency it is the units in flight, and for TimeQuota
+	// microseconds of execution time, at most MaxWindow.
 	Limit int64
-	// Window is the length of the window: 1 µs..MaxWindow, whole microseconds.
+	// Dynamic is set if each call brings its limit, Charge.Limit, and Limit is 0. A
+	// counter goes on whatever limits it was charged under; a bucket refills by the
+	// limit of the call that looks. Not for LeakyBucket and Warmup.
+	Dynamic bool
+	// Window is the length of the window: 1 µs..MaxWindow, whole microseconds. It is
+	// zero for Concurrency, which has none, and with Align, which says how long it is.
 	Window time.Duration
-	// Burst is the capacity of a token bucket, 1..MaxLimit; Limit if zero. Other
-	// algorithms do not take one.
+	// Burst is the capacity of a token or leaky bucket, 1..MaxLimit; the limit if
+	// zero.
 	Burst int64
+	// Initial is the number of tokens of a new token bucket, 1..Burst, or Empty; full
+	// if zero. A key's bucket is new when the key is first charged or refused, and
+	// again when the bucket has been full for a Window.
+	Initial int64
+	// Refill is Smooth or Interval, for a TokenBucket.
+	Refill Refill
+	// Warmup makes a TokenBucket start slowly after it was idle: the pace of calls
+	// rises from a third to all of Limit/Window while the bucket cools down from
+	// having been idle for so long. It is Guava's SmoothWarmingUp with a cold factor
+	// of 3: there is no burst, and a call that costs n delays those after it.
+	// Whole microseconds up to MaxWindow; off if zero.
+	Warmup time.Duration
+	// Segments is the number of parts of a SlidingWindow, 2..60; DefaultSegments if
+	// zero.
+	Segments int
+	// Align puts the windows of a FixedWindow on the calendar; off if empty.
+	Align Align
+	// TZ is the zone of Align by its IANA name, like "Europe/Paris"; UTC if empty.
+	// Limiter.Gate looks it up, and returns an error if there is no such zone.
+	TZ string
+	// Lock says for how long a key stays refused once this policy has refused it:
+	// Lock[0] the first time, Lock[1] the next, and so on, the last for all further
+	// times; off if empty. The times are whole microseconds up to MaxWindow, each
+	// above the one before. Calls while the key is locked change nothing. When a key
+	// has not been refused for a Window (a Lease for Concurrency, a nominal unit for
+	// Align) since it was unlocked, its next lock is Lock[0] again.
+	Lock []time.Duration
+	// Lease is the time after which a Concurrency policy takes back the place of a
+	// call that has not released it: 1 µs..MaxWindow; DefaultLease if zero.
+	Lease time.Duration
+	// Count is set if a charge is provisional: Permit.Release gives it back unless
+	// Permit.Keep was called. Calls need a Permit then, and go through Acquire. Not
+	// for Concurrency, whose places are always given back, and Warmup.
+	Count bool
+	// CostAfter is set if calls are charged more when they end, by Permit.Charge.
+	// Not for Concurrency and TimeQuota.
+	CostAfter bool
+	// MaxWait is the longest that Wait and AcquireWait let a call wait: one that
+	// would have to wait longer is refused at once. No bound if zero.
+	MaxWait time.Duration
+	// MaxQueue is the largest number of calls with one key that Wait and AcquireWait
+	// let wait at a time; the next one is refused at once. No bound if zero.
+	MaxQueue int
 	// Mode is Enforce, Shadow or Off.
 	Mode Mode
-	// OnEmpty says what becomes of a call without a key.
+	// OnEmpty says what becomes of a call without a key. A Global policy needs none.
 	OnEmpty OnEmpty
+	// OnError says what becomes of a call when the store fails.
+	OnError OnError
 	// Store names the store that keeps the counters, as WithStore named it; "" is
 	// the limiter's default.
 	Store string
+	// Message is what to tell a client that was refused, in place of the usual words.
+	Message string
+	// Status is the HTTP status of a refusal, 400..599; the usual one if zero.
+	Status int
 }
 
-// Capacity is the largest cost of a single call that the policy can ever admit.
+// Capacity is the largest cost of a single call that the policy can ever admit. Of
+// a TimeQuota, whose calls cost what they take, it is the limit in microseconds; of
+// a Dynamic policy without Burst, it is 0, since calls bring it.
 func (p *Policy) Capacity() int64 {
-	if p.Algorithm == TokenBucket && p.Burst > 0 && p.Limit != Unlimited && p.Limit != Blocked {
+	if p.Burst > 0 && p.Limit != Unlimited && p.Limit != Blocked {
 		return p.Burst
 	}
 	return p.Limit
 }
 
-// Validate reports what is wrong with p, or nil. New gates call it, and so does
-// the generator, which turns the same text into an error at the directive.
-func (p *Policy) Validate() error {
-	if p.ID == "" {
-		return fmt.Errorf("ratelimit: policy without an ID")
+// algorithm is the Algorithm, spelt out.
+func (p *Policy) algorithm() Algorithm {
+	if p.Algorithm == "" {
+		return SlidingLog
 	}
-	switch p.Algorithm {
-	case "", SlidingLog, FixedWindow, TokenBucket:
-	default:
-		return fmt.Errorf("ratelimit: policy %q: unknown algorithm %q", p.ID, p.Algorithm)
-	}
-	if p.Mode > Off {
-		return fmt.Errorf("ratelimit: policy %q: unknown mode %d", p.ID, p.Mode)
-	}
-	if p.OnEmpty > DenyEmpty {
-		return fmt.Errorf("ratelimit: policy %q: unknown OnEmpty %d", p.ID, p.OnEmpty)
-	}
-	if p.Burst != 0 && p.Algorithm != TokenBucket {
-		return fmt.Errorf("ratelimit: policy %q: burst is for token-bucket only", p.ID)
-	}
-	if p.Burst < 0 || p.Burst > MaxLimit {
-		return fmt.Errorf("ratelimit: policy %q: burst %d is not in 1..%d", p.ID, p.Burst, int64(MaxLimit))
-	}
-	if p.Limit == Unlimited || p.Limit == Blocked {
-		return nil
-	}
-	switch {
-	case p.Limit < 1:
-		return fmt.Errorf("ratelimit: policy %q: limit %d is less than 1; use Unlimited or Blocked to switch a limit off or a method shut", p.ID, p.Limit)
-	case p.Limit > MaxLimit:
-		return fmt.Errorf("ratelimit: policy %q: limit %d is above %d", p.ID, p.Limit, int64(MaxLimit))
-	case p.Window <= 0:
-		return fmt.Errorf("ratelimit: policy %q: window %v is not positive", p.ID, p.Window)
-	case p.Window > MaxWindow:
-		return fmt.Errorf("ratelimit: policy %q: window %v is longer than %v", p.ID, p.Window, time.Duration(MaxWindow))
-	case p.Window%time.Microsecond != 0:
-		return fmt.Errorf("ratelimit: policy %q: window %v is not a whole number of microseconds", p.ID, p.Window)
-	case (p.Algorithm == "" || p.Algorithm == SlidingLog) && p.Limit > MaxLogLimit:
-		return fmt.Errorf("ratelimit: policy %q: a sliding log keeps every call, so its limit is at most %d; use token-bucket or fixed-window for %d", p.ID, MaxLogLimit, p.Limit)
-	}
-	if p.Algorithm == TokenBucket {
-		// burst * limit and burst * window / limit bound all arithmetic of the bucket.
-		burst := p.Capacity()
-		if hi, lo := bits.Mul64(uint64(burst), uint64(p.Limit)); hi != 0 || lo >= 1<<53 {
-			return fmt.Errorf("ratelimit: policy %q: burst × limit = %d × %d is too large to be exact (2^53)", p.ID, burst, p.Limit)
-		}
-		hi, lo := bits.Mul64(uint64(burst), uint64(p.Window/time.Microsecond))
-		if hi >= uint64(p.Limit) {
-			return fmt.Errorf("ratelimit: policy %q: the bucket takes longer than %v to fill", p.ID, time.Duration(MaxWindow))
-		}
-		if fill, _ := bits.Div64(hi, lo, uint64(p.Limit)); fill > uint64(MaxWindow/time.Microsecond) {
-			return fmt.Errorf("ratelimit: policy %q: the bucket takes longer than %v to fill", p.ID, time.Duration(MaxWindow))
-		}
-	}
-	return nil
+	return p.Algorithm
 }
