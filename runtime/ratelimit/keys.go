@@ -1,6 +1,12 @@
 package ratelimit
 
-import "strconv"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+)
 
 // AppendText and the functions beside it write the elements of a key. Each appends
 // one element to b, behind a '|' unless it is the first, and returns the extended
@@ -8,7 +14,7 @@ import "strconv"
 //
 // A nil b says that an element before was absent, and stays nil; an element that
 // is absent or empty makes it nil. Start from an empty slice that is not nil. No
-// function allocates while b's capacity suffices.
+// function allocates while b's capacity suffices, but for AppendHash of long text.
 func AppendText(b []byte, s string) []byte {
 	if b == nil || s == "" {
 		return nil
@@ -22,6 +28,51 @@ func AppendText(b []byte, s string) []byte {
 		}
 	}
 	return append(b, s[from:]...)
+}
+
+// AppendLower appends s in lower case to the key b, as strings.ToLower has it. See
+// AppendText.
+func AppendLower(b []byte, s string) []byte {
+	if b == nil || s == "" {
+		return nil
+	}
+	return appendLower(separate(b), s, true)
+}
+
+// AppendLowerPiece appends s in lower case to b as it is, without a '|' before it
+// and not escaped: a piece of a text and no element.
+func AppendLowerPiece(b []byte, s string) []byte { return appendLower(b, s, false) }
+
+func appendLower(b []byte, s string, escape bool) []byte {
+	for i, r := range s {
+		switch {
+		case 'A' <= r && r <= 'Z':
+			b = append(b, byte(r)+'a'-'A')
+		case r < utf8.RuneSelf:
+			if escape && (r == '|' || r == '\\') {
+				b = append(b, '\\')
+			}
+			b = append(b, s[i])
+		default:
+			// No letter has a lower case that would need escaping.
+			b = utf8.AppendRune(b, unicode.ToLower(r))
+		}
+	}
+	return b
+}
+
+// AppendHash appends the first half of the SHA-256 of s to the key b, in 32
+// hexadecimal digits. Keys are stored and shown; that of a credential such as a
+// token must not give it away. It protects what cannot be guessed: a short number
+// can be found by hashing all of them. It allocates if s is longer than 256 bytes.
+// See AppendText.
+func AppendHash(b []byte, s string) []byte {
+	if b == nil || s == "" {
+		return nil
+	}
+	var buf [256]byte
+	sum := sha256.Sum256(append(buf[:0], s...))
+	return hex.AppendEncode(separate(b), sum[:16])
 }
 
 // AppendInt appends v in decimal to the key b. See AppendText.
@@ -53,18 +104,27 @@ func AppendBool(b []byte, v bool) []byte {
 // network it lies in, "2001:db8::/64", since one host can use all addresses of
 // that. Zones are dropped. The result is nil if r is nil or has no address. See
 // AppendText.
-func AppendIP(b []byte, r *Request) []byte {
+func AppendIP(b []byte, r *Request) []byte { return AppendPrefix(b, r, 32, 64) }
+
+// AppendPrefix is AppendIP for networks of other lengths: bits4 is that of an IPv4
+// network, 0..32, and bits6 that of an IPv6 network, 0..128. A network is appended
+// as "192.0.2.0/24", and an address by itself where the length is all of it. The
+// result is nil if the length is out of range.
+func AppendPrefix(b []byte, r *Request, bits4, bits6 int) []byte {
 	if b == nil || r == nil || !r.Addr.IsValid() {
 		return nil
 	}
-	b = separate(b)
-	addr := r.Addr.Unmap()
+	addr, bits := r.Addr.Unmap().WithZone(""), bits6
 	if addr.Is4() {
-		return addr.AppendTo(b)
+		bits = bits4
 	}
-	network, err := addr.Prefix(64)
+	network, err := addr.Prefix(bits)
 	if err != nil {
 		return nil
+	}
+	b = separate(b)
+	if bits == addr.BitLen() {
+		return addr.AppendTo(b)
 	}
 	return network.AppendTo(b)
 }
