@@ -11,10 +11,13 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
 )
 
-// keyArg is what the wrapper passes to a key or cost function in one position.
+// keyArg is what the wrapper passes to a key, cost or condition function in one
+// position.
 type keyArg struct {
-	kind  keyArgKind
-	param int // index of the method's parameter, for argParam
+	kind keyArgKind
+	// param is the index of the method's parameter for argParam, of its result for
+	// argResult.
+	param int
 }
 
 type keyArgKind uint8
@@ -24,6 +27,7 @@ const (
 	argBuffer                     // the buffer that the key is appended to, empty and not nil
 	argReceiver                   // the wrapped value
 	argParam                      // a parameter of the method
+	argResult                     // a result of the method
 )
 
 // keyImports notes every package that the key and cost functions of p name. The
@@ -32,11 +36,28 @@ func keyImports(im *imports, p *parser.Policy) {
 	// What the functions name is what rendering them asks for; the names in the
 	// text that comes out do not count yet.
 	if p.KeyExpr != nil && !p.KeyExpr.Global {
-		newKeyCode(im, newFileScope(nil), -1, p.KeyExpr.Elems).key("key", nil, p.KeyExpr)
+		importing(im, p.KeyExpr.Nodes()).key("key", nil, p.KeyExpr)
 	}
 	if p.CostExpr != nil {
-		newKeyCode(im, newFileScope(nil), -1, []keyexpr.Node{p.CostExpr.Node}).cost("cost", nil, p.CostExpr)
+		amountImports(im, p.CostExpr)
 	}
+}
+
+// amountImports is keyImports for a function of amountFunc's.
+func amountImports(im *imports, e *keyexpr.Expr) {
+	importing(im, []keyexpr.Node{e.Node}).amount("amount", nil, e)
+}
+
+// condImports is keyImports for a function of condFunc's. The types of the method's
+// results must be noted too.
+func condImports(im *imports, e *keyexpr.Expr) {
+	importing(im, []keyexpr.Node{e.Node}).condition("holds", nil, e)
+}
+
+func importing(im *imports, nodes []keyexpr.Node) *keyCode {
+	k := newKeyCode(im, newFileScope(nil), -1, nodes)
+	k.patterns = map[string]string{}
+	return k
 }
 
 // keyFunc renders the function that computes the key of p,
@@ -46,21 +67,54 @@ func keyImports(im *imports, p *parser.Policy) {
 // which appends the key to buf, or returns nil if the key is absent. It has only
 // the parameters that it needs; args tells what to pass. A function of a generic
 // type has those type parameters that its parameters mention, so that calls need
-// not name them.
+// not name them. Regular expressions are declared before the function.
 func (f *file) keyFunc(m *method, p policy) (decl *jen.Statement, args []keyArg) {
-	k := newKeyCode(f.imports, f.scope.child(), contextParam(m.Method), p.KeyExpr.Elems)
-	return k.key(p.keyFunc, slices.Collect(m.wrapper.TypeParams()), p.KeyExpr), k.args
+	nodes := p.KeyExpr.Nodes()
+	k := f.keyCode(m, p.keyFunc, nodes)
+	fn := k.key(p.keyFunc, slices.Collect(m.wrapper.TypeParams()), p.KeyExpr)
+	return f.withPatterns(k, p.keyFunc, nodes, fn), k.args
 }
 
-// costFunc renders the function that computes the cost of p,
+// costFunc is amountFunc for the cost of p.
+func (f *file) costFunc(m *method, p policy) (decl *jen.Statement, args []keyArg) {
+	return f.amountFunc(m, p.costFunc, p.CostExpr)
+}
+
+// amountFunc renders the function that computes an integer, such as a cost or a
+// limit,
 //
 //	func name(req *Request) int64
 //
-// in the way of keyFunc. The cost is -1, which the runtime refuses, if it is
-// absent.
-func (f *file) costFunc(m *method, p policy) (decl *jen.Statement, args []keyArg) {
-	k := newKeyCode(f.imports, f.scope.child(), contextParam(m.Method), []keyexpr.Node{p.CostExpr.Node})
-	return k.cost(p.costFunc, slices.Collect(m.wrapper.TypeParams()), p.CostExpr), k.args
+// in the way of keyFunc. The amount is -1 if it is absent.
+func (f *file) amountFunc(m *method, name string, e *keyexpr.Expr) (decl *jen.Statement, args []keyArg) {
+	nodes := []keyexpr.Node{e.Node}
+	k := f.keyCode(m, name, nodes)
+	fn := k.amount(name, slices.Collect(m.wrapper.TypeParams()), e)
+	return f.withPatterns(k, name, nodes, fn), k.args
+}
+
+// condFunc renders the function that tells whether a condition holds,
+//
+//	func name(req *Request, err error) bool
+//
+// in the way of keyFunc. An absent condition does not hold.
+func (f *file) condFunc(m *method, name string, e *keyexpr.Expr) (decl *jen.Statement, args []keyArg) {
+	nodes := []keyexpr.Node{e.Node}
+	k := f.keyCode(m, name, nodes)
+	fn := k.condition(name, slices.Collect(m.wrapper.TypeParams()), e)
+	return f.withPatterns(k, name, nodes, fn), k.args
+}
+
+// keyCode prepares rendering the function of that name, which evaluates nodes.
+func (f *file) keyCode(m *method, name string, nodes []keyexpr.Node) *keyCode {
+	patterns := f.patternsOf(name, nodes)
+	s := f.scope.child()
+	for _, v := range patterns {
+		s.reserve(v)
+	}
+	k := newKeyCode(f.imports, s, contextParam(m.Method), nodes)
+	k.patterns = patterns
+	return k
 }
 
 // contextParam returns the index of the parameter that is the context itself, -1
@@ -72,7 +126,7 @@ func contextParam(m *parser.Method) int {
 	return -1
 }
 
-// keyCode renders one key or cost function.
+// keyCode renders one key, cost or condition function.
 type keyCode struct {
 	imports *imports
 	names   *scope
@@ -81,10 +135,12 @@ type keyCode struct {
 	types   []types.Type // of the parameters that an expression names
 
 	ctx, buf, next string
-	param          map[int]string // names of the method's parameters
-	caller         string         // variable with the request, "" if there is none
-	result         string         // what an absent value makes the function return
-	raw            bool           // the key is one element, which need not be told from others
+	param, res     map[int]string // names of the method's parameters and results
+	locals         map[*keyexpr.Local]local
+	patterns       map[string]string // regular expression -> variable that holds it
+	caller         string            // variable with the request, "" if there is none
+	result         string            // what an absent value makes the function return
+	raw            bool              // the key is one element, which need not be told from others
 	leaf           func(*block, keyexpr.Node, bool) string
 
 	// known holds the conditions that hold at this place, so that they are not
@@ -95,8 +151,11 @@ type keyCode struct {
 // newKeyCode allots the names of the parameters that nodes need. The parameter
 // with index context is the context that carries the request.
 func newKeyCode(im *imports, names *scope, context int, nodes []keyexpr.Node) *keyCode {
-	k := &keyCode{imports: im, names: names, param: map[int]string{}, known: map[string]bool{}}
-	used := map[int]*types.Var{}
+	k := &keyCode{
+		imports: im, names: names, param: map[int]string{}, res: map[int]string{},
+		locals: map[*keyexpr.Local]local{}, known: map[string]bool{},
+	}
+	params, results := map[int]*types.Var{}, map[int]*types.Var{}
 	var recv *types.Var
 	request := false
 	for _, n := range nodes {
@@ -105,14 +164,16 @@ func newKeyCode(im *imports, names *scope, context int, nodes []keyexpr.Node) *k
 			case *keyexpr.Dim:
 				request = true
 			case *keyexpr.Param:
-				used[n.Index] = n.Var
+				params[n.Index] = n.Var
+			case *keyexpr.Result:
+				results[n.Index] = n.Var
 			case *keyexpr.Recv:
 				recv = n.Var
 			}
 			return false
 		})
 	}
-	if v := used[context]; v != nil || request {
+	if v := params[context]; v != nil || request {
 		want := "ctx"
 		if v != nil {
 			want = v.Name()
@@ -120,27 +181,43 @@ func newKeyCode(im *imports, names *scope, context int, nodes []keyexpr.Node) *k
 		im.add("context", "context")
 		k.ctx = names.allot(want, "ctx")
 		k.param[context] = k.ctx
-		delete(used, context)
+		delete(params, context)
 		k.args = append(k.args, keyArg{kind: argContext})
 		k.params = append(k.params, jen.Id(k.ctx).Id(im.alias["context"]+".Context"))
 	}
-	order := slices.Sorted(maps.Keys(used))
-	for _, i := range order {
-		k.param[i] = names.allot(used[i].Name(), argName(used[i].Type()))
+	for _, i := range slices.Sorted(maps.Keys(params)) {
+		k.param[i] = names.allot(params[i].Name(), argName(params[i].Type()))
+	}
+	for _, i := range slices.Sorted(maps.Keys(results)) {
+		k.res[i] = names.allot(results[i].Name(), resultName(results[i].Type()))
 	}
 	k.buf = names.allot("buf", "buf")
 	if recv != nil {
 		k.next = names.allot("next", "next")
-		k.args = append(k.args, keyArg{kind: argReceiver})
-		k.params = append(k.params, jen.Id(k.next).Add(k.typ(recv.Type())))
-		k.types = append(k.types, recv.Type())
+		k.pass(keyArg{kind: argReceiver}, k.next, recv.Type())
 	}
-	for _, i := range order {
-		k.args = append(k.args, keyArg{kind: argParam, param: i})
-		k.params = append(k.params, jen.Id(k.param[i]).Add(k.typ(used[i].Type())))
-		k.types = append(k.types, used[i].Type())
+	for _, i := range slices.Sorted(maps.Keys(params)) {
+		k.pass(keyArg{kind: argParam, param: i}, k.param[i], params[i].Type())
+	}
+	for _, i := range slices.Sorted(maps.Keys(results)) {
+		k.pass(keyArg{kind: argResult, param: i}, k.res[i], results[i].Type())
 	}
 	return k
+}
+
+// pass adds a parameter.
+func (k *keyCode) pass(arg keyArg, name string, t types.Type) {
+	k.args = append(k.args, arg)
+	k.params = append(k.params, jen.Id(name).Add(k.typ(t)))
+	k.types = append(k.types, t)
+}
+
+// resultName names a result that the source does not name.
+func resultName(t types.Type) string {
+	if types.Identical(t, types.Universe.Lookup("error").Type()) {
+		return "err"
+	}
+	return "result"
 }
 
 // key renders the function for a key.
@@ -156,8 +233,11 @@ func (k *keyCode) key(name string, tparams []*types.TypeParam, key *keyexpr.Key)
 	k.raw = len(key.Elems) == 1 && !chosenDim(key.Elems[0])
 
 	b := &block{code: k, leave: true}
-	if dims := countDims(key.Elems); dims > 1 || dims == 1 && !slices.ContainsFunc(key.Elems, isDim) {
+	if dims := countDims(key.Nodes()); dims > 1 || dims == 1 && !slices.ContainsFunc(key.Elems, isDim) {
 		k.declareCaller(b)
+	}
+	for _, l := range key.Lets {
+		k.bind(b, l)
 	}
 	for i, n := range key.Elems {
 		k.element(b, n, i == len(key.Elems)-1)
@@ -165,16 +245,29 @@ func (k *keyCode) key(name string, tparams []*types.TypeParam, key *keyexpr.Key)
 	return k.function(name, tparams, jen.Index().Byte(), b.done())
 }
 
-// cost renders the function for a cost.
-func (k *keyCode) cost(name string, tparams []*types.TypeParam, e *keyexpr.Expr) *jen.Statement {
+// amount renders the function for an integer.
+func (k *keyCode) amount(name string, tparams []*types.TypeParam, e *keyexpr.Expr) *jen.Statement {
 	k.result = "-1"
-	k.leaf = k.amount
+	k.leaf = k.int64
+	b := k.body(e)
+	k.element(b, e.Node, true)
+	return k.function(name, tparams, jen.Int64(), b.done())
+}
+
+// condition renders the function for a condition.
+func (k *keyCode) condition(name string, tparams []*types.TypeParam, e *keyexpr.Expr) *jen.Statement {
+	b := k.body(e)
+	holds := k.cond(b, e.Node)
+	return k.function(name, tparams, jen.Bool(), b.done(jen.Return(jen.Id(holds.text))))
+}
+
+// body begins the body of a function that returns the value of e.
+func (k *keyCode) body(e *keyexpr.Expr) *block {
 	b := &block{code: k, leave: true}
 	if countDims([]keyexpr.Node{e.Node}) > 0 {
 		k.declareCaller(b)
 	}
-	k.element(b, e.Node, true)
-	return k.function(name, tparams, jen.Int64(), b.done())
+	return b
 }
 
 func (k *keyCode) function(name string, tparams []*types.TypeParam, result jen.Code, body []jen.Code) *jen.Statement {
@@ -227,13 +320,19 @@ func (k *keyCode) typ(t types.Type) *jen.Statement {
 	return k.imports.typ(t)
 }
 
-func isDim(n keyexpr.Node) bool { _, ok := n.(*keyexpr.Dim); return ok }
+// isDim reports whether n is what the request tells and the runtime appends.
+func isDim(n keyexpr.Node) bool {
+	d, ok := n.(*keyexpr.Dim)
+	return ok && (d.Kind == keyexpr.IP || d.Kind == keyexpr.User)
+}
 
-// chosenDim reports whether n is what the request tells, or may choose that.
+// chosenDim reports whether n is such a dimension, or may choose one.
 func chosenDim(n keyexpr.Node) bool {
 	switch n := n.(type) {
 	case *keyexpr.Dim:
-		return true
+		return isDim(n)
+	case *keyexpr.Let:
+		return chosenDim(n.Body)
 	case *keyexpr.Cond:
 		return chosenDim(n.Then) || chosenDim(n.Else)
 	case *keyexpr.Default:
@@ -246,7 +345,7 @@ func countDims(nodes []keyexpr.Node) int {
 	count := 0
 	for _, n := range nodes {
 		keyexpr.Contains(n, func(n keyexpr.Node) bool {
-			if isDim(n) {
+			if _, ok := n.(*keyexpr.Dim); ok {
 				count++
 			}
 			return false

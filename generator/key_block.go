@@ -9,11 +9,13 @@ import (
 )
 
 // block collects statements that compute a value, with the checks on which the
-// value depends. Where a check does not hold, control leaves the function (leave),
-// or goes on behind the block; then every check opens a nested statement.
+// value depends. Where a check does not hold, control leaves the function (leave)
+// or the loop (leave with exit), or goes on behind the block; then every check opens
+// a nested statement.
 type block struct {
 	code    *keyCode
 	leave   bool
+	exit    []jen.Code
 	levels  []level // the last is the innermost
 	init    string  // statement before the pending checks, in the same if
 	pending []check // not yet rendered
@@ -51,8 +53,12 @@ func (b *block) flush() {
 		b.init = ""
 		return
 	}
+	exit := b.exit
+	if exit == nil {
+		exit = []jen.Code{jen.Return(jen.Id(b.code.result))}
+	}
 	last := &b.levels[len(b.levels)-1]
-	last.statements = append(last.statements, jen.If(jen.Id(oneFails(checks))).Block(jen.Return(jen.Id(b.code.result))))
+	last.statements = append(last.statements, jen.If(jen.Id(oneFails(checks))).Block(exit...))
 }
 
 // require makes what follows depend on c, unless that is known to hold. A call can

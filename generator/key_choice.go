@@ -19,6 +19,10 @@ func (k *keyCode) element(b *block, n keyexpr.Node, last bool) {
 	case *keyexpr.Default:
 		k.elementDefault(b, n, last)
 		return
+	case *keyexpr.Let:
+		k.bind(b, n.Local)
+		k.element(b, n.Body, last)
+		return
 	}
 	b.add(k.finish(k.leaf(b, n, false), last)...)
 }
@@ -103,6 +107,9 @@ func (k *keyCode) attempt(n keyexpr.Node, notEmpty bool, use func(result string)
 		if chosenDim(n) {
 			return k.attemptFirst(n.Alts, notEmpty, use)
 		}
+	case *keyexpr.Let:
+		k.bind(in, n.Local)
+		return in.done(k.attempt(n.Body, notEmpty, use)...)
 	}
 	var result string
 	k.scoped(func() { result = k.leaf(in, n, notEmpty) })
@@ -113,7 +120,7 @@ func (k *keyCode) attempt(n keyexpr.Node, notEmpty bool, use func(result string)
 // not.
 func (k *keyCode) plainAttempt(alt keyexpr.Alt) (in *block, result string) {
 	switch alt.Node.(type) {
-	case *keyexpr.Cond, *keyexpr.Default:
+	case *keyexpr.Cond, *keyexpr.Default, *keyexpr.Let:
 		return nil, ""
 	}
 	saved := k.names
@@ -146,7 +153,7 @@ func (k *keyCode) attemptFirst(alts []keyexpr.Alt, notEmpty bool, use func(resul
 		k.scoped(func() {
 			v := k.notEmpty(in, alt.Node, k.keep(in, alt.Node, k.value(in, alt.Node), useAgain), alt.NotEmpty)
 			in.add(jen.Id(found).Op("=").True())
-			result = k.appendValue(k.notEmpty(in, alt.Node, v, notEmpty), alt.Type())
+			result = k.appendValue(k.notEmpty(in, alt.Node, v, notEmpty), alt.Node)
 		})
 		code = append(code, in.done(use(result)...)...)
 	}
@@ -156,8 +163,12 @@ func (k *keyCode) attemptFirst(alts []keyexpr.Alt, notEmpty bool, use func(resul
 // variable makes n a variable, which is zero if n is absent, and ok, if not "", a
 // variable that tells whether it is there.
 func (k *keyCode) variable(b *block, n keyexpr.Node) (v val, ok string) {
+	return k.variableNamed(b, n, localName(n))
+}
+
+func (k *keyCode) variableNamed(b *block, n keyexpr.Node, want string) (v val, ok string) {
 	b.flush()
-	id := k.names.allot(localName(n), "v")
+	id := k.names.allot(want, "v")
 	if d, isDefault := n.(*keyexpr.Default); isDefault && len(d.Alts) == 2 && keyexpr.ConstValue(d.Alts[1].Node) != nil {
 		last := k.value(b, d.Alts[1].Node)
 		in := k.nested()
@@ -261,103 +272,4 @@ func (k *keyCode) fit(v val, from, to types.Type) val {
 		return k.as(v, from, types.String, "string")
 	}
 	return v
-}
-
-// amount renders a cost.
-func (k *keyCode) amount(b *block, n keyexpr.Node, _ bool) string {
-	return k.as(k.value(b, n), n.Type(), types.Int64, "int64").text
-}
-
-// appended renders the key with n behind it.
-func (k *keyCode) appended(b *block, n keyexpr.Node, notEmpty bool) string {
-	switch {
-	case isDim(n):
-		return k.appendDim(b, n.(*keyexpr.Dim))
-	case k.raw && !notEmpty:
-		return k.appendPieces(b, n)
-	}
-	if c, ok := n.(*keyexpr.Convert); ok && keyexpr.KindOf(c.Type()) == keyexpr.Text && keyexpr.KindOf(c.X.Type()) != keyexpr.None {
-		n = c.X // the text is what the runtime writes
-	}
-	if keyexpr.KindOf(n.Type()) != keyexpr.Text {
-		notEmpty = false // what is text by conversion is not empty
-	}
-	return k.appendValue(k.notEmpty(b, n, k.value(b, n), notEmpty), n.Type())
-}
-
-// appendValue renders the key with v, of type t, behind it.
-func (k *keyCode) appendValue(v val, t types.Type) string {
-	if k.raw {
-		return k.appendPiece(v, t)
-	}
-	fn, arg := k.encoder(v, t)
-	return k.runtime(fn) + "(" + k.buf + ", " + arg + ")"
-}
-
-// encoder returns the runtime's function for an element, and its argument.
-func (k *keyCode) encoder(v val, t types.Type) (fn, arg string) {
-	switch keyexpr.KindOf(t) {
-	case keyexpr.Signed:
-		return "AppendInt", k.as(v, t, types.Int64, "int64").text
-	case keyexpr.Unsigned:
-		return "AppendUint", k.as(v, t, types.Uint64, "uint64").text
-	case keyexpr.Boolean:
-		return "AppendBool", k.as(v, t, types.Bool, "bool").text
-	}
-	return "AppendText", k.text(v, t).text
-}
-
-// appendDim renders the key with what the request tells behind it. The runtime
-// checks for absence itself where nothing else is chosen then.
-func (k *keyCode) appendDim(b *block, n *keyexpr.Dim) string {
-	fn := "AppendUser"
-	if n.Kind == keyexpr.IP {
-		fn = "AppendIP"
-	}
-	if !b.leave {
-		k.value(b, n)
-	}
-	return k.runtime(fn) + "(" + k.buf + ", " + k.request() + ")"
-}
-
-// appendPieces appends text piece by piece, so that joining makes no string. All
-// of it is evaluated before the first is appended.
-func (k *keyCode) appendPieces(b *block, n keyexpr.Node) string {
-	pieces := []keyexpr.Node{n}
-	if j, ok := n.(*keyexpr.Join); ok {
-		pieces = append([]keyexpr.Node(nil), j.Parts...)
-	}
-	for i, p := range pieces {
-		if c, ok := p.(*keyexpr.Convert); ok && keyexpr.KindOf(c.Type()) == keyexpr.Text {
-			pieces[i] = c.X
-		}
-	}
-	vals := k.operands(b, pieces)
-	last := len(pieces) - 1
-	for i, v := range vals[:last] {
-		b.add(jen.Id(k.buf).Op("=").Id(k.appendPiece(v, pieces[i].Type())))
-	}
-	return k.appendPiece(vals[last], pieces[last].Type())
-}
-
-// appendPiece renders the buffer with v, of type t, behind it.
-func (k *keyCode) appendPiece(v val, t types.Type) string {
-	number := func(fn, arg string) string {
-		return k.pkg("strconv", "strconv") + fn + "(" + k.buf + ", " + arg + ")"
-	}
-	switch keyexpr.KindOf(t) {
-	case keyexpr.Signed:
-		return number("AppendInt", k.as(v, t, types.Int64, "int64").text+", 10")
-	case keyexpr.Unsigned:
-		return number("AppendUint", k.as(v, t, types.Uint64, "uint64").text+", 10")
-	case keyexpr.Boolean:
-		return number("AppendBool", k.as(v, t, types.Bool, "bool").text)
-	}
-	if _, ok := types.Unalias(t).(*types.TypeParam); ok {
-		v = k.text(v, t)
-	}
-	if v.prec < precPrimary {
-		return "append(" + k.buf + ", (" + v.text + ")...)"
-	}
-	return "append(" + k.buf + ", " + v.text + "...)"
 }

@@ -16,6 +16,11 @@ func (k *keyCode) cond(b *block, n keyexpr.Node) val {
 	case *keyexpr.Unary:
 		x := k.cond(b, n.X)
 		return val{text: "!" + x.in(precUnary), prec: precUnary, use: x.use, ifTrue: x.ifFalse, ifFalse: x.ifTrue}
+	case *keyexpr.Let:
+		k.bind(b, n.Local)
+		return k.cond(b, n.Body)
+	case *keyexpr.In:
+		return k.within(b, n)
 	case *keyexpr.Binary:
 		switch {
 		case n.Op == "&&" || n.Op == "||":

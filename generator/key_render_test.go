@@ -150,7 +150,7 @@ func TestKeyFunctions(t *testing.T) {
 	if req == nil {
 		return nil
 	}
-	buf = append(buf, strings.ToLower(req.Email)...)
+	buf = ratelimit.AppendLowerPiece(buf, req.Email)
 	buf = append(buf, "|"...)
 	return strconv.AppendUint(buf, req.Shard%16, 10)
 }`},

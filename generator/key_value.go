@@ -1,7 +1,6 @@
 package generator
 
 import (
-	"fmt"
 	"go/constant"
 	"go/types"
 	"strconv"
@@ -62,17 +61,25 @@ func (v val) in(prec int) string {
 func (k *keyCode) value(b *block, n keyexpr.Node) val {
 	switch n := n.(type) {
 	case *keyexpr.Dim:
-		b.require(check{k.caller + " != nil", k.caller + " == nil"}, true)
-		if n.Kind == keyexpr.IP {
-			return k.addr(b)
-		}
-		v := val{text: k.caller + ".User", prec: precPrimary, use: useAlways}
-		b.require(check{v.text + ` != ""`, v.text + ` == ""`}, true)
-		return v
+		return k.dim(b, n)
 	case *keyexpr.Const:
 		return constVal(n)
 	case *keyexpr.Param:
 		return name(k.param[n.Index])
+	case *keyexpr.Result:
+		return name(k.res[n.Index])
+	case *keyexpr.Local:
+		return k.localValue(b, n)
+	case *keyexpr.Let:
+		k.bind(b, n.Local)
+		return k.value(b, n.Body)
+	case *keyexpr.Loop:
+		return k.loop(b, n)
+	case *keyexpr.In:
+		return k.cond(b, n)
+	case *keyexpr.Match:
+		v := k.text(k.value(b, n.X), n.X.Type())
+		return val{text: k.pattern(n.Pattern) + ".MatchString(" + v.text + ")", prec: precPrimary, use: min(v.use, useAgain)}
 	case *keyexpr.Recv:
 		return name(k.next)
 	case *keyexpr.Global:
@@ -85,9 +92,9 @@ func (k *keyCode) value(b *block, n keyexpr.Node) val {
 	case *keyexpr.Call:
 		return k.call(b, n)
 	case *keyexpr.Convert:
-		return k.convert(k.value(b, n.X), n.X.Type(), n.Type())
+		return k.convert(b, n)
 	case *keyexpr.Builtin:
-		return k.builtin(n, k.operands(b, n.Args))
+		return k.builtin(b, n)
 	case *keyexpr.Unary:
 		if n.Op == "!" {
 			return k.cond(b, n)
@@ -117,10 +124,28 @@ func (k *keyCode) value(b *block, n keyexpr.Node) val {
 	return v
 }
 
-// addr requires that the caller's address is known.
-func (k *keyCode) addr(b *block) val {
-	v := val{text: k.caller + ".Addr", prec: precPrimary, use: useAlways}
-	b.require(check{v.text + ".IsValid()", "!" + v.text + ".IsValid()"}, true)
+// dim requires that the request tells n.
+func (k *keyCode) dim(b *block, n *keyexpr.Dim) val {
+	lookup := map[keyexpr.DimKind]string{
+		keyexpr.Header: "Header", keyexpr.Query: "Query", keyexpr.Cookie: "Cookie", keyexpr.Route: "RoutePattern",
+	}[n.Kind]
+	if lookup != "" {
+		arg := ""
+		if n.Name != "" {
+			arg = strconv.Quote(n.Name)
+		}
+		v := k.keep(b, n, val{text: k.caller + "." + lookup + "(" + arg + ")"}, useAlways)
+		b.require(check{v.text + ` != ""`, v.text + ` == ""`}, true)
+		return v
+	}
+	b.require(check{k.caller + " != nil", k.caller + " == nil"}, true)
+	if n.Kind == keyexpr.IP {
+		v := val{text: k.caller + ".Addr", prec: precPrimary, use: useAlways}
+		b.require(check{v.text + ".IsValid()", "!" + v.text + ".IsValid()"}, true)
+		return v
+	}
+	v := val{text: k.caller + "." + upperFirst(string(n.Kind)), prec: precPrimary, use: useAlways}
+	b.require(check{v.text + ` != ""`, v.text + ` == ""`}, true)
 	return v
 }
 
@@ -133,7 +158,14 @@ func constVal(n *keyexpr.Const) val {
 	switch {
 	case n.Value.Kind() == constant.String:
 		v.text = strconv.Quote(constant.StringVal(n.Value))
-	case n.Value.Kind() == constant.Int && constant.Sign(n.Value) < 0:
+	case n.Value.Kind() == constant.Float:
+		f, _ := constant.Float64Val(n.Value)
+		v.text = strconv.FormatFloat(f, 'g', -1, 64)
+		if !strings.ContainsAny(v.text, ".e") {
+			v.text += ".0"
+		}
+	}
+	if strings.HasPrefix(v.text, "-") {
 		v.prec = precUnary
 	}
 	return v
@@ -191,7 +223,14 @@ func localName(n keyexpr.Node) string {
 	case *keyexpr.Convert:
 		return localName(n.X)
 	case *keyexpr.Builtin:
+		if n.Name == "split" {
+			return "parts"
+		}
 		return localName(n.Args[0])
+	case *keyexpr.Let:
+		return localName(n.Body)
+	case *keyexpr.Local:
+		return n.Name
 	case *keyexpr.Dim:
 		return string(n.Kind)
 	}
@@ -328,56 +367,6 @@ func pointerReceiver(f *types.Func) bool {
 	return ok
 }
 
-// binary renders arithmetic, and < <= > >=.
-func (k *keyCode) binary(b *block, n *keyexpr.Binary) val {
-	vals := k.operands(b, []keyexpr.Node{n.X, n.Y})
-	if (n.Op == "/" || n.Op == "%") && keyexpr.ConstValue(n.Y) == nil {
-		vals[1] = k.keep(b, n.Y, vals[1], useAgain)
-		y := vals[1].in(precCompare + 1)
-		b.require(check{y + " != 0", y + " == 0"}, vals[1].use == useAlways)
-	}
-	prec := precedence[n.Op]
-	return val{
-		text: vals[0].in(prec) + " " + n.Op + " " + vals[1].in(prec+1),
-		prec: prec,
-		use:  min(vals[0].use, vals[1].use),
-	}
-}
-
-// builtin renders lower, upper, trim and len.
-func (k *keyCode) builtin(n *keyexpr.Builtin, vals []val) val {
-	least := useAlways
-	for i, v := range vals {
-		least = min(least, v.use)
-		if keyexpr.KindOf(n.Args[i].Type()) == keyexpr.Text {
-			vals[i] = k.text(v, n.Args[i].Type())
-		}
-	}
-	call := func(path, pkg, fn string) val {
-		args := vals[0].text
-		if len(vals) > 1 {
-			args += ", " + vals[1].text
-		}
-		if path != "" {
-			fn = k.pkg(path, pkg) + fn
-		}
-		return val{text: fn + "(" + args + ")", prec: precPrimary, use: min(least, useAgain)}
-	}
-	switch {
-	case n.Name == "lower":
-		return call("strings", "strings", "ToLower")
-	case n.Name == "upper":
-		return call("strings", "strings", "ToUpper")
-	case n.Name == "trim" && len(vals) == 1:
-		return call("strings", "strings", "TrimSpace")
-	case n.Name == "trim":
-		return call("strings", "strings", "Trim")
-	case keyexpr.KindOf(n.Args[0].Type()) == keyexpr.Text:
-		return call("unicode/utf8", "utf8", "RuneCountInString")
-	}
-	return call("", "", "len")
-}
-
 // text renders v, text of type t, as a string.
 func (k *keyCode) text(v val, t types.Type) val { return k.as(v, t, types.String, "string") }
 
@@ -387,28 +376,6 @@ func (k *keyCode) as(v val, t types.Type, kind types.BasicKind, to string) val {
 		return v
 	}
 	return val{text: to + "(" + v.text + ")", prec: precPrimary, use: v.use}
-}
-
-// convert renders string(x) and conversions between integers.
-func (k *keyCode) convert(v val, from, to types.Type) val {
-	if keyexpr.KindOf(to) != keyexpr.Text {
-		return val{text: to.String() + "(" + v.text + ")", prec: precPrimary, use: v.use}
-	}
-	text := func(format string, args ...any) val {
-		return val{text: k.pkg("strconv", "strconv") + fmt.Sprintf(format, args...), prec: precPrimary, use: min(v.use, useAgain)}
-	}
-	switch keyexpr.KindOf(from) {
-	case keyexpr.Signed:
-		if b, ok := types.Unalias(from).(*types.Basic); ok && b.Kind() == types.Int {
-			return text("Itoa(%s)", v.text)
-		}
-		return text("FormatInt(%s, 10)", k.as(v, from, types.Int64, "int64").text)
-	case keyexpr.Unsigned:
-		return text("FormatUint(%s, 10)", k.as(v, from, types.Uint64, "uint64").text)
-	case keyexpr.Boolean:
-		return text("FormatBool(%s)", k.as(v, from, types.Bool, "bool").text)
-	}
-	return val{text: "string(" + v.text + ")", prec: precPrimary, use: v.use}
 }
 
 // findTypeParams adds the type parameters in t, and in their constraints, to seen.

@@ -21,13 +21,15 @@ type checker struct {
 	text     text
 	nodes    int  // checked so far
 	broken   bool // expr's parser would only repeat what has been reported
-	refused  bool // there is a let or a closure, whose signs are not explained again
+	closures bool // there is a closure, in which # stands alone
+	bound    []*binding
+	elems    []*Local // those that # has stood for; the last is the innermost
 	problems []Problem
 }
 
 func newChecker(src string, s *Scope) *checker {
 	c := &checker{src: src, scope: s}
-	for _, name := range []string{"append", "bool", "byte", "false", "int64", "len", "nil", "string", "true", "uint64"} {
+	for _, name := range []string{"append", "bool", "byte", "false", "float64", "int", "int64", "len", "nil", "string", "true", "uint64"} {
 		if s.Pkg != nil && s.Pkg.Scope().Lookup(name) != nil {
 			c.bytesProblem(0, len(src), shadowed, name)
 		}
@@ -51,7 +53,12 @@ func (c *checker) at(n ast.Node, r rule, args ...any) *Problem {
 }
 
 // quote returns the original text of n.
-func (c *checker) quote(n ast.Node) string { return c.text.text(c.text.span(n)) }
+func (c *checker) quote(n ast.Node) string {
+	if _, ok := n.(*ast.PointerNode); ok {
+		return "#" // also where it is written as the dot of .Field
+	}
+	return c.text.text(c.text.span(n))
+}
 
 // unknown reports an unknown name with the names that are possible.
 func (c *checker) unknown(p *Problem, name string, valid []string) {
@@ -115,7 +122,7 @@ func (c *checker) value(n ast.Node) Node {
 	case *ast.StringNode:
 		return &Const{Value: constant.MakeString(n.Value), typ: types.Typ[types.UntypedString]}
 	case *ast.FloatNode:
-		c.at(n, floatValue)
+		return &Const{Value: constant.MakeFloat64(n.Value), typ: types.Typ[types.UntypedFloat]}
 	case *ast.BytesNode:
 		c.at(n, notSupported, "a literal of bytes", "write text")
 	case *ast.IdentifierNode:
@@ -133,15 +140,19 @@ func (c *checker) value(n ast.Node) Node {
 	case *ast.BinaryNode:
 		return c.binary(n)
 	case *ast.SliceNode:
-		c.at(n, notSupported, "a part of a list or text", "use a function of the package")
+		c.at(n, notSupported, "a part of a list or text", "select one element, as in split(s, \":\")[0], or use a function of the package")
 	case *ast.ArrayNode:
 		c.at(n, tupleInside)
 	case *ast.MapNode:
 		c.at(n, notSupported, "a map literal", "use a function of the package")
-	case *ast.PredicateNode, *ast.PointerNode:
-		c.at(n, notSupported, "a closure", "use a function of the package")
-	case *ast.VariableDeclaratorNode, *ast.SequenceNode:
-		// Reported at "let" or ";".
+	case *ast.PredicateNode:
+		return c.value(n.Node)
+	case *ast.PointerNode:
+		return c.elem(n)
+	case *ast.VariableDeclaratorNode:
+		return c.let(n, c.expr)
+	case *ast.SequenceNode:
+		c.at(n, notSupported, "a sequence", "write one expression")
 	default:
 		c.at(n, notSupported, c.quote(n), "use a function of the package")
 	}
@@ -157,9 +168,16 @@ func (c *checker) unary(n *ast.UnaryNode) Node {
 		}
 		return &Unary{Op: "!", X: x}
 	}
-	x := c.integer(n.Node)
+	x := c.number(n.Node)
 	if x == nil || n.Operator == "+" {
 		return x
+	}
+	if isFloat(x.Type()) {
+		if v := ConstValue(x); v != nil && constant.Sign(v) == 0 {
+			c.at(n, negativeZero)
+			return nil
+		}
+		x = asFloat(x)
 	}
 	return c.fold(n, &Unary{Op: "-", X: x})
 }
@@ -253,8 +271,11 @@ func (c *checker) integer(n ast.Node) Node {
 	}
 	if !isInteger(x.Type()) {
 		hint := ""
-		if keyKindOf(x.Type()) == Text {
+		switch {
+		case keyKindOf(x.Type()) == Text:
 			hint = "; len(" + c.quote(n) + ") is the number of its characters"
+		case isFloat(x.Type()):
+			hint = "; write int(" + c.quote(n) + ")"
 		}
 		c.at(n, notInteger, c.quote(n), c.typeName(x.Type()), hint)
 		return nil
@@ -262,21 +283,34 @@ func (c *checker) integer(n ast.Node) Node {
 	return x
 }
 
+// number checks n as an integer or a float.
+func (c *checker) number(n ast.Node) Node { return c.isNumber(n, c.expr(n)) }
+
+func (c *checker) isNumber(n ast.Node, x Node) Node {
+	if x == nil || isInteger(x.Type()) || isFloat(x.Type()) {
+		return x
+	}
+	hint := ""
+	if keyKindOf(x.Type()) == Text {
+		hint = "; len(" + c.quote(n) + ") is the number of its characters"
+	}
+	c.at(n, notNumber, c.quote(n), c.typeName(x.Type()), hint)
+	return nil
+}
+
 // textual checks n as text.
-func (c *checker) textual(n ast.Node) Node {
-	x := c.expr(n)
-	if x == nil {
-		return nil
+func (c *checker) textual(n ast.Node) Node { return c.isText(n, c.expr(n)) }
+
+func (c *checker) isText(n ast.Node, x Node) Node {
+	if x == nil || keyKindOf(x.Type()) == Text {
+		return x
 	}
-	if keyKindOf(x.Type()) != Text {
-		hint := ""
-		if k := keyKindOf(x.Type()); k != None && k != mixed {
-			hint = "; write string(" + c.quote(n) + ")"
-		}
-		c.at(n, notText, c.quote(n), c.typeName(x.Type()), hint)
-		return nil
+	hint := ""
+	if k := keyKindOf(x.Type()); k != None && k != mixed {
+		hint = "; write string(" + c.quote(n) + ")"
 	}
-	return x
+	c.at(n, notText, c.quote(n), c.typeName(x.Type()), hint)
+	return nil
 }
 
 // local returns the parameter or the receiver of that name.
@@ -310,7 +344,8 @@ func (c *checker) function(name string) *types.Func {
 	return f
 }
 
-// known reports whether a name is a parameter's, the receiver's or the package's.
+// known reports whether a name is one of let's, a parameter's, the receiver's, a
+// result's or the package's.
 func (c *checker) known(name string) bool {
-	return c.local(name) != nil || c.packageObject(name) != nil
+	return c.binding(name) != nil || c.local(name) != nil || slices.Contains(c.results(), name) || c.packageObject(name) != nil
 }

@@ -34,6 +34,13 @@ var (
 	isFunction      = rule{"not-a-value", "%s is a function; call it: %[1]s(...)"}
 	isMethod        = rule{"not-a-value", "%s is a method; call it: %[2]s.%[1]s()"}
 	bareRequest     = rule{"not-a-value", "request is no value; write request.ip or request.user"}
+	bareLookup      = rule{"not-a-value", "request.%[1]s is asked by name; write request.%[1]s(\"name\")"}
+	dynamicName     = rule{"dynamic-name", "%s takes a literal name"}
+	badName         = rule{"invalid-name", "%s cannot be the name of a %s"}
+	noResults       = rule{"unknown-name", "%s is not known before the call; only count and cost-after know results"}
+	noResult        = rule{"unknown-name", "the method has no %s: %s"}
+	nameTaken       = rule{"name-taken", "%s already means something here; let must give a new name"}
+	unusedName      = rule{"unused-name", "nothing uses %s"}
 	bareRoot        = rule{"not-a-value", "#root is no value; write #root.methodName, #root.args[0] or #root.target"}
 	rootArgs        = rule{"not-a-value", "#root.args is no value; write #root.args[0] for the first parameter"}
 	noArgument      = rule{"unknown-parameter", "the method has %d parameters, so there is none at %d; the first is at 0"}
@@ -50,6 +57,10 @@ var (
 	globalAlone   = rule{"global-not-alone", "global means all calls together and cannot be combined; leave it out"}
 	nestedTuple   = rule{"nested-tuple", "a tuple cannot stand inside a tuple; write its elements one after the other"}
 	tupleInside   = rule{"not-supported", "an array stands for a tuple and must be the whole key"}
+	letInList     = rule{"not-supported", "let does not reach beyond a comma; write let x = ...; [a, b]"}
+	onePrefix     = rule{"prefix-length", "addresses are grouped by two lengths, for IPv4 and IPv6; write %s/%s/64"}
+	prefixLength  = rule{"prefix-length", "%s is not a length from 1 to %d, for %s"}
+	untrusted     = rule{"key-trust", "any client can choose a fresh %s, and with it a fresh counter; add what it cannot choose, such as ip or user, or check it in a function of the package"}
 	constantKey   = rule{"constant-key", "the key is the same for every call; write key=global"}
 	emptyKey      = rule{"empty-key", "the element is empty text, so every call would be without a key; leave it out"}
 	joinedKey     = rule{"joined-key", "different values can give the same joined text; write a tuple: %s"}
@@ -58,25 +69,35 @@ var (
 
 // Types.
 var (
-	notKey        = rule{"not-a-key", "%s is %s, not text, an integer or a boolean; %s"}
-	mixedKey      = rule{"not-a-key", "type parameter %s can be more than one of text, signed integer, unsigned integer and boolean; use a function of the package that returns text"}
-	notInteger    = rule{"not-an-integer", "%s is %s, not an integer%s"}
-	notText       = rule{"not-text", "%s is %s, not text%s"}
-	notCondition  = rule{"not-a-condition", "%s is %s, not a boolean; write a comparison"}
-	mismatched    = rule{"mismatched-types", "%s is %s and %s is %s; convert one: %s"}
-	incompatible  = rule{"mismatched-types", "%s is %s and %s is %s"}
-	notComparable = rule{"not-comparable", "%s is %s; only text, integers and booleans are compared, and anything with nil"}
-	notOrdered    = rule{"not-ordered", "%s is %s; only text and integers are ordered"}
-	neverNil      = rule{"never-nil", "%s is %s, which always has a value; the comparison with nil says nothing"}
-	nilValue      = rule{"nil-value", "nil stands only beside ==, != and ??"}
-	notConvert    = rule{"not-convertible", "%s is %s, which %s does not convert%s"}
-	notIndexable  = rule{"not-indexable", "%s is %s; only slices, arrays and maps with text or integer keys have an index"}
-	negativeIndex = rule{"index-out-of-range", "an index counts from 0 and never from the end"}
-	indexRange    = rule{"index-out-of-range", "index %s is not below the length of the array, %d"}
-	overflow      = rule{"constant-overflow", "%s does not fit into %s"}
-	zeroDivision  = rule{"division-by-zero", "the divisor is zero"}
-	noLength      = rule{"no-length", "%s is %s; len takes text, a slice, an array or a map"}
-	floatValue    = rule{"float", "numbers with a fraction are not supported; count in a smaller unit"}
+	notKey         = rule{"not-a-key", "%s is %s, not text, an integer or a boolean; %s"}
+	mixedKey       = rule{"not-a-key", "type parameter %s can be more than one of text, signed integer, unsigned integer and boolean; use a function of the package that returns text"}
+	notInteger     = rule{"not-an-integer", "%s is %s, not an integer%s"}
+	notNumber      = rule{"not-a-number", "%s is %s, not a number%s"}
+	notList        = rule{"not-a-list", "%s is %s; %s takes a slice or an array"}
+	textInText     = rule{"not-a-list", "%[1]s is text; write %[1]s contains %[2]s"}
+	listContains   = rule{"not-text", "%s is %s, not text; write %s"}
+	notText        = rule{"not-text", "%s is %s, not text%s"}
+	notCondition   = rule{"not-a-condition", "%s is %s, not a boolean; write a comparison"}
+	mismatched     = rule{"mismatched-types", "%s is %s and %s is %s; convert one: %s"}
+	incompatible   = rule{"mismatched-types", "%s is %s and %s is %s"}
+	notComparable  = rule{"not-comparable", "%s is %s; only text, numbers and booleans are compared, and anything with nil"}
+	notOrdered     = rule{"not-ordered", "%s is %s; only text and numbers are ordered"}
+	neverNil       = rule{"never-nil", "%s is %s, which always has a value; the comparison with nil says nothing"}
+	nilValue       = rule{"nil-value", "nil stands only beside ==, != and ??"}
+	notConvert     = rule{"not-convertible", "%s is %s, which %s does not convert%s"}
+	notIndexable   = rule{"not-indexable", "%s is %s; only slices, arrays and maps with text or integer keys have an index"}
+	negativeIndex  = rule{"index-out-of-range", "an index counts from 0 and never from the end"}
+	indexRange     = rule{"index-out-of-range", "index %s is not below the length of the array, %d"}
+	overflow       = rule{"constant-overflow", "%s does not fit into %s"}
+	zeroDivision   = rule{"division-by-zero", "the divisor is zero"}
+	notJoined      = rule{"not-a-list", "%s is %s; join takes a slice of text%s"}
+	wholeNumber    = rule{"not-a-float", "%s is %s, which has no fraction; %s takes a float"}
+	noLength       = rule{"no-length", "%s is %s; len takes text, a slice, an array or a map"}
+	complexValue   = rule{"not-supported", "complex numbers are not supported; use a function of the package"}
+	negativeZero   = rule{"negative-zero", "Go's constants have no negative zero; write 0.0"}
+	badPattern     = rule{"invalid-pattern", "the regular expression does not parse: %s: %s"}
+	dynamicPattern = rule{"dynamic-pattern", "the regular expression must be a literal, so that it is compiled once; use a function of the package for another"}
+	unanchored     = rule{"unanchored-pattern", "the regular expression may match a part of the text, unlike in SpEL; write ^ and $ at its ends, or .* where anything may stand"}
 )
 
 // Calls.
@@ -87,19 +108,20 @@ var (
 	resultCount     = rule{"result-count", "%s has %d results; write a function of the package with exactly one"}
 	argumentCount   = rule{"argument-count", "%s takes %s, not %d"}
 	argumentType    = rule{"argument-type", "%s is %s; %s takes %s there"}
-	typeConversion  = rule{"not-callable", "%s is a type; of conversions there are string(x) and those between integers, such as int64(x)"}
+	typeConversion  = rule{"not-callable", "%s is a type; of conversions there are string(x), float(x) and those to integers, such as int64(x)"}
 )
 
 // What expr or SpEL has and this language has not.
 var (
-	notSupported = rule{"not-supported", "%s is not supported; %s"}
-	chained      = rule{"not-supported", "comparisons cannot be chained; write a < b and b < c"}
-	mixedDefault = rule{"expression-syntax", "?? beside another operator needs parentheses: (x ?? y) + z"}
-	beanRef      = rule{"spel-syntax", "there are no beans; call a function of the package: name(x)"}
-	typeRef      = rule{"spel-syntax", "T(...) is not supported; call a function of the package: name(x)"}
-	selection    = rule{"spel-syntax", "%s is not supported; use a function of the package"}
-	wordOperator = rule{"spel-syntax", "%s is not an operator here; write %s"}
-	doubledQuote = rule{"spel-syntax", "two texts follow each other; a quote inside of text is written \\' or the text in the other quotes: %s"}
-	assignment   = rule{"expression-syntax", "= does not compare; write =="}
-	loneHash     = rule{"expression-syntax", "# stands before the name of a parameter"}
+	notSupported  = rule{"not-supported", "%s is not supported; %s"}
+	chained       = rule{"not-supported", "comparisons cannot be chained; write a < b and b < c"}
+	mixedDefault  = rule{"expression-syntax", "?? beside another operator needs parentheses: (x ?? y) + z"}
+	beanRef       = rule{"spel-syntax", "there are no beans; call a function of the package: name(x)"}
+	typeRef       = rule{"spel-syntax", "T(...) is not supported; call a function of the package: name(x)"}
+	selection     = rule{"spel-syntax", "%s is not supported; write %s"}
+	rangeOperator = rule{"not-supported", ".. is not supported; write %s"}
+	wordOperator  = rule{"spel-syntax", "%s is not an operator here; write %s"}
+	doubledQuote  = rule{"spel-syntax", "two texts follow each other; a quote inside of text is written \\' or the text in the other quotes: %s"}
+	assignment    = rule{"expression-syntax", "= does not compare; write =="}
+	loneHash      = rule{"expression-syntax", "# stands before the name of a parameter, and alone for an element inside any(...), map(...) and their like"}
 )

@@ -28,50 +28,72 @@ func (c *checker) key() *Key {
 			elems = append(elems, n)
 		}
 	}
-	if array, ok := only(elems).(*ast.ArrayNode); ok && len(spans) == 1 {
-		if elems = array.Nodes; len(elems) == 0 {
-			c.at(array, emptyExpression)
+	k := &Key{}
+	if len(spans) == 1 && len(elems) == 1 {
+		// What let names can be used in every element of a tuple.
+		outer := len(c.bound)
+		for let, ok := elems[0].(*ast.VariableDeclaratorNode); ok; let, ok = elems[0].(*ast.VariableDeclaratorNode) {
+			c.count(let)
+			if l := c.bind(let); l != nil {
+				k.Lets = append(k.Lets, l)
+			}
+			elems[0] = let.Expr
+		}
+		defer c.unbind(outer)
+		if array, ok := elems[0].(*ast.ArrayNode); ok {
+			if elems = array.Nodes; len(elems) == 0 {
+				c.at(array, emptyExpression)
+			}
 		}
 	}
-	k := &Key{}
 	for _, n := range elems {
+		if let, ok := n.(*ast.VariableDeclaratorNode); ok {
+			c.at(let, letInList)
+			continue
+		}
 		k.Elems = append(k.Elems, c.keyElement(n))
 	}
-	if !c.failed() && !slices.ContainsFunc(k.Elems, func(n Node) bool { return ConstValue(n) == nil }) {
+	if c.failed() {
+		return k
+	}
+	if !slices.ContainsFunc(k.Elems, func(n Node) bool { return ConstValue(n) == nil }) {
 		c.problem(span{0, len(c.text.runes)}, constantKey).Warning = true
 	}
+	c.distrust(k)
 	return k
 }
 
-// cost checks the expression as a cost.
-func (c *checker) cost() Node {
+// whole reads one expression, which check checks.
+func (c *checker) whole(what string, check func(ast.Node) Node) Node {
 	spans, ok := c.read()
 	if !ok {
 		return nil
 	}
 	if len(spans) > 1 {
-		c.problem(span{spans[1].from, len(c.text.runes)}, notSupported, "a list", "a cost is one expression")
+		c.problem(span{spans[1].from, len(c.text.runes)}, notSupported, "a list", "a "+what+" is one expression")
 	}
 	tree := c.parse(spans[0])
 	if tree == nil {
 		return nil
 	}
-	n := c.integer(tree)
+	n := check(tree)
 	if n == nil {
-		return nil
-	}
-	if v := ConstValue(n); v != nil && !representable(v, types.Typ[types.Int64]) {
-		c.at(tree, overflow, v.ExactString(), "int64")
 		return nil
 	}
 	return c.settle(tree, n)
 }
 
-func only(nodes []ast.Node) ast.Node {
-	if len(nodes) == 1 {
-		return nodes[0]
+// cost checks n as a cost.
+func (c *checker) cost(n ast.Node) Node {
+	x := c.integer(n)
+	if x == nil {
+		return nil
 	}
-	return nil
+	if v := ConstValue(x); v != nil && !representable(v, types.Typ[types.Int64]) {
+		c.at(n, overflow, v.ExactString(), "int64")
+		return nil
+	}
+	return x
 }
 
 // keyElement checks n as an element of the key.
@@ -98,9 +120,11 @@ func (c *checker) keyElement(n ast.Node) Node {
 func joined(n Node) *Join {
 	switch n := n.(type) {
 	case *Builtin:
-		if n.Name != "len" {
+		if n.Type() == typString && n.Name != "join" {
 			return joined(n.Args[0])
 		}
+	case *Let:
+		return joined(n.Body)
 	case *Join:
 		variable := 0
 		for _, p := range n.Parts {
@@ -133,7 +157,7 @@ func (c *checker) pieces(n ast.Node) string {
 	case *ast.StringNode:
 		return ""
 	case *ast.IdentifierNode:
-		if name := c.text.name(n); slices.Contains(requestMembers, name) && c.local(name) != nil {
+		if name := c.text.name(n); isDim(name) && c.local(name) != nil {
 			return "#" + name
 		}
 	}
@@ -145,8 +169,17 @@ func (c *checker) pieces(n ast.Node) string {
 func (c *checker) element(n ast.Node) Node {
 	var x Node
 	switch n := n.(type) {
-	case *ast.ConditionalNode, *ast.BinaryNode:
+	case *ast.ConditionalNode:
 		x = c.choice(n, c.element)
+	case *ast.BinaryNode:
+		var ok bool
+		if x, ok = c.prefix(n); !ok {
+			x = c.choice(n, c.element)
+		}
+	case *ast.VariableDeclaratorNode:
+		if c.count(n) {
+			x = c.let(n, c.element)
+		}
 	case *ast.IdentifierNode:
 		var ok bool
 		if x, ok = c.dimension(n); !ok {
@@ -188,43 +221,4 @@ func (c *checker) choice(n ast.Node, sub func(ast.Node) Node) Node {
 		}
 	}
 	return c.value(n)
-}
-
-// dimension returns the dimension that a bare name stands for in an element, nil if
-// it stands for none, and false if a problem has been reported.
-func (c *checker) dimension(n *ast.IdentifierNode) (dim Node, ok bool) {
-	name := c.text.name(n)
-	if name != "global" && name != string(IP) && name != string(User) {
-		return nil, true
-	}
-	declared := false
-	switch c.packageObject(name).(type) {
-	case *types.Var, *types.Const:
-		declared = true
-	}
-	switch {
-	case c.local(name) != nil && name == "global":
-		c.at(n, ambiguousAll)
-	case c.local(name) != nil:
-		c.at(n, ambiguousName, name)
-	case name == "global" && declared:
-		return nil, true
-	case name == "global":
-		c.at(n, globalAlone)
-	case declared:
-		c.at(n, ambiguousGlobal, name, "string("+name+")")
-	default:
-		dim = c.told(n, DimKind(name))
-		return dim, dim != nil
-	}
-	return nil, false
-}
-
-// told returns the dimension if the method can tell it.
-func (c *checker) told(n ast.Node, kind DimKind) Node {
-	if !c.scope.Request {
-		c.at(n, noRequest, c.quote(n))
-		return nil
-	}
-	return &Dim{Kind: kind}
 }

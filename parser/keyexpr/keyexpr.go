@@ -1,15 +1,20 @@
-// Package keyexpr reads the expressions of directives: what a key or a cost is
-// computed from. The grammar is that of github.com/expr-lang/expr and is parsed by
-// it; names and types are those of Go and are checked against go/types, so that
-// the generator can write the expression as plain Go.
+// Package keyexpr reads the expressions of directives: what a key, a cost or a
+// condition is computed from. The grammar is that of github.com/expr-lang/expr and
+// is parsed by it; names and types are those of Go and are checked against
+// go/types, so that the generator can write the expression as plain Go.
 //
 // There are the parameters and the receiver by name, "#name" for a parameter, SpEL's
 // #p0, #a0, #root.args[0], #root.target and #root.methodName, and what the package
-// declares; request.ip and request.user, or ip and user where no parameter has the
-// name; members, indexes, calls with one result; the operators + - * / % == != < <=
-// > >= and or not && || ! ?: ?? and ?.; lower, upper, trim, len, string, and
-// conversions between integers such as int64(x). The problem that anything else
-// gives says what to write instead.
+// declares; request.ip, .user, .role, .method, .path and .route, also without the
+// "request." where nothing else has the name, request.header("X"), .query("q") and
+// .cookie("c"); where results are known, those by name, result and err. There are
+// members, indexes, calls with one result; the operators + - * / % == != < <= > >=
+// in contains startsWith endsWith matches and or not && || ! ?: ?? and ?.; let; the
+// closures any, all, none, one, count, sum, filter and map, with # for the element
+// and .Field for #.Field; split, join, lower, upper, trim, trimPrefix, trimSuffix,
+// replace, hasPrefix, hasSuffix, len, string, abs, min, max, ceil, floor, round,
+// float, and conversions between integers such as int64(x). The problem that
+// anything else gives says what to write instead.
 //
 // # Absent values
 //
@@ -18,30 +23,38 @@
 //
 //   - A field or method of a nil pointer or nil interface, an index out of range,
 //     a missing key of a map, the quotient and the remainder of a division by zero,
-//     and a user or address that the request does not tell are absent. A nil pointer
-//     itself is a value, which may be passed to a function.
+//     a float that is no integer's when it becomes one, and what the request does not
+//     tell are absent. A nil pointer itself is a value, which may be passed to a
+//     function.
 //   - What is computed from an absent value is absent: members, indexes, calls with
-//     an absent argument, arithmetic, joined text, < <= > >=. A function is not
-//     called then.
+//     an absent argument, arithmetic, joined text, < <= > >=, contains and the other
+//     operators on text, closures over an absent list, and the sum and the map of
+//     absent values. A function is not called then.
 //   - x == nil holds if x is absent or nil. Otherwise an absent value differs from
 //     every value, and is equal to another absent one. == and != are never absent.
-//   - As a condition, absent counts as false: in "and", "or", "not" and before "?".
-//     Their results are never absent.
+//   - An absent value is in no list, no list has an absent value in it, and nothing
+//     is in an absent one. "in" is never absent.
+//   - As a condition, absent counts as false: in "and", "or", "not", before "?" and
+//     in a closure. Their results are never absent.
 //   - x ?? y is y if x is absent or nil. x ?: y is also y if x is empty text.
 //   - A key with an absent element is absent as a whole.
 //
 // # Where expr's interpreter differs
 //
 // Integers divide as in Go: 7 / 2 is 3, not 3.5. Integers keep their types, wrap
-// around as in Go, and do not mix. An index below zero is out of range, and does
-// not count from the end; a missing key of a map is absent, not a zero value.
-// x ?: y asks for absence and emptiness, as in SpEL, where expr wants a condition.
-// string(x) of a byte slice is its text. len of text counts characters, as in
-// expr and unlike Go. Where expr's interpreter stops with an error (nil < 1, not
-// nil, a nil pointer without ?.), the rules above hold.
+// around as in Go, and do not mix with each other or with floats; sums of integers
+// are of type int, floats are computed as float64. An index below zero is out of
+// range, and does not count from the end; a missing key of a map is absent, not a
+// zero value. x ?: y asks for absence and emptiness, as in SpEL, where expr wants a
+// condition. string(x) of a byte slice is its text. len of text counts characters,
+// as in expr and unlike Go. Where expr's interpreter stops with an error (nil < 1,
+// not nil, a nil pointer without ?.), the rules above hold.
 package keyexpr
 
-import "go/types"
+import (
+	"go/types"
+	"slices"
+)
 
 // Bounds of what is read. They keep expr's parser, which is recursive, far from
 // the end of the stack.
@@ -64,6 +77,9 @@ type Scope struct {
 	Sig *types.Signature
 	// Method is the method's name, for #root.methodName.
 	Method string
+	// Results holds the method's results where an expression is evaluated after the
+	// call; nil where it is evaluated before.
+	Results *types.Tuple
 	// Request is set if the method has a parameter that tells who is calling.
 	Request bool
 }
@@ -88,22 +104,28 @@ type Problem struct {
 type Key struct {
 	// Global is set if all calls share one; Elems is empty then.
 	Global bool
+	// Lets holds the names that the elements share, in the order in which they get
+	// their values.
+	Lets []*Local
 	// Elems holds the elements; more than one are a tuple. Each is a Dim, or an
 	// expression of text, integer or boolean type.
 	Elems []Node
 }
 
-// NeedsRequest reports whether k reads who is calling.
-func (k *Key) NeedsRequest() bool {
-	for _, n := range k.Elems {
-		if needsRequest(n) {
-			return true
-		}
+// Nodes lists everything that k evaluates.
+func (k *Key) Nodes() []Node {
+	var nodes []Node
+	for _, l := range k.Lets {
+		nodes = append(nodes, l.Value)
 	}
-	return false
+	return append(nodes, k.Elems...)
 }
 
-// Expr is an expression of integer type.
+// NeedsRequest reports whether k reads who is calling.
+func (k *Key) NeedsRequest() bool { return slices.ContainsFunc(k.Nodes(), needsRequest) }
+
+// Expr is an expression of integer type, from ParseCost, or of boolean type, from
+// ParseCondition.
 type Expr struct {
 	Node Node
 }
@@ -111,9 +133,10 @@ type Expr struct {
 // NeedsRequest reports whether e reads who is calling.
 func (e *Expr) NeedsRequest() bool { return needsRequest(e.Node) }
 
-// ParseKey reads a key: "global", "ip", "user", a list of elements with commas
-// between them, an array literal, or one expression. The key is nil if a problem
-// is not a warning. Problems are in the order of their places.
+// ParseKey reads a key: "global", a list of elements with commas between them, an
+// array literal, or one expression. An element is a dimension such as ip, user or
+// ip/24/56, or an expression. The key is nil if a problem is not a warning. Problems
+// are in the order of their places.
 func ParseKey(src string, s *Scope) (*Key, []Problem) {
 	c := newChecker(src, s)
 	k := c.key()
@@ -123,11 +146,23 @@ func ParseKey(src string, s *Scope) (*Key, []Problem) {
 	return k, c.sorted()
 }
 
-// ParseCost reads an expression of integer type. The expression is nil if a
+// ParseCost reads an expression of integer type: a cost, or a limit. The expression is nil if a
 // problem is not a warning. Problems are in the order of their places.
 func ParseCost(src string, s *Scope) (*Expr, []Problem) {
 	c := newChecker(src, s)
-	n := c.cost()
+	n := c.whole("cost", c.cost)
+	if c.failed() {
+		return nil, c.sorted()
+	}
+	return &Expr{Node: n}, c.sorted()
+}
+
+// ParseCondition reads an expression of boolean type. If it is absent, it does not
+// hold. The expression is nil if a problem is not a warning. Problems are in the
+// order of their places.
+func ParseCondition(src string, s *Scope) (*Expr, []Problem) {
+	c := newChecker(src, s)
+	n := c.whole("condition", c.condition)
 	if c.failed() {
 		return nil, c.sorted()
 	}

@@ -188,7 +188,7 @@ func TestCostIsAnInteger(t *testing.T) {
 		{"req?.Shard ?? 1", ""},
 		{"user == 'batch' ? 10 : 1", ""},
 		{"id", "0-2 not-an-integer: id is string, not an integer; len(id) is the number of its characters"},
-		{"req.F", "0-5 not-an-integer: req.F is float64, not an integer"},
+		{"req.F", "0-5 not-an-integer: req.F is float64, not an integer; write int(req.F)"},
 		{"1, 2", "3-4 not-supported: a list is not supported; a cost is one expression"},
 		{"user", "0-4 not-an-integer: user is string, not an integer; len(user) is the number of its characters"},
 		{"request.ip", "0-10 address-in-expression: the caller's address is an element of its own, not text; write a tuple: ip, ..."},

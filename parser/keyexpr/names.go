@@ -13,23 +13,22 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 )
 
-var requestMembers = []string{string(IP), string(User)}
-
 // identifier checks a bare name.
 func (c *checker) identifier(n *ast.IdentifierNode) Node {
 	name := c.text.name(n)
 	if hashed, ok := strings.CutPrefix(name, "#"); ok {
 		return c.hashed(n, hashed)
 	}
-	if x := c.local(name); x != nil {
-		return c.valid(n, x)
+	if x, ok := c.nearest(n, name); ok {
+		return x
 	}
 	if obj := c.packageObject(name); obj != nil {
 		return c.declared(n, obj)
 	}
-	switch name {
-	case string(IP), string(User):
+	if isDim(name) {
 		return c.told(n, DimKind(name))
+	}
+	switch name {
 	case "global":
 		c.at(n, globalAlone)
 		return nil
@@ -41,12 +40,32 @@ func (c *checker) identifier(n *ast.IdentifierNode) Node {
 		c.at(n, isImport, name)
 		return nil
 	}
+	if c.isResult(name) {
+		c.at(n, noResults, name)
+		return nil
+	}
 	p := c.at(n, unknownName, name)
 	c.unknown(p, name, c.names())
 	if p.Suggestion == "" && c.scope.Pkg != nil {
 		p.Suggestion = diag.Suggest(name, c.scope.Pkg.Scope().Names())
 	}
 	return nil
+}
+
+// nearest returns what a name means before those of the package: a name of let's, a
+// parameter, the receiver or a result. It is nil if that is not a value.
+func (c *checker) nearest(n ast.Node, name string) (x Node, ok bool) {
+	if b := c.binding(name); b != nil {
+		b.used = true
+		return b.node, true
+	}
+	if x := c.local(name); x != nil {
+		return c.valid(n, x), true
+	}
+	if c.scope.Results != nil {
+		return c.result(n, name)
+	}
+	return nil, false
 }
 
 // valid reports a value whose type is not known.
@@ -64,8 +83,12 @@ func (c *checker) names() []string {
 	if r := c.scope.Recv; r != nil && c.local(r.Name()) != nil {
 		valid = append(valid, r.Name())
 	}
+	for _, b := range c.bound {
+		valid = append(valid, b.name)
+	}
+	valid = append(valid, c.results()...)
 	if c.scope.Request {
-		valid = append(valid, requestMembers...)
+		valid = append(valid, dimNames()...)
 	}
 	return valid
 }
@@ -89,8 +112,8 @@ func (c *checker) imported(name string) bool {
 
 // hashed checks #name: a parameter, the receiver, or SpEL's names for them.
 func (c *checker) hashed(n ast.Node, name string) Node {
-	if x := c.local(name); x != nil {
-		return c.valid(n, x)
+	if x, ok := c.nearest(n, name); ok {
+		return x
 	}
 	if name == "root" {
 		c.at(n, bareRoot)
@@ -132,8 +155,10 @@ func (c *checker) declared(n ast.Node, obj types.Object) Node {
 		if b, ok := obj.Type().Underlying().(*types.Basic); ok && b.Info()&types.IsInteger != 0 {
 			v = constant.ToInt(v)
 		}
-		if keyKindOf(obj.Type()) == None {
-			c.at(n, floatValue)
+		if isFloat(obj.Type()) {
+			v = constant.ToFloat(v)
+		} else if keyKindOf(obj.Type()) == None {
+			c.at(n, complexValue)
 			return nil
 		}
 		return &Const{Value: v, Name: obj.Name(), typ: obj.Type()}
@@ -179,27 +204,7 @@ func (c *checker) special(n *ast.MemberNode) (x Node, ok bool) {
 		}
 		return nil, true
 	}
-	if id, isName := base.(*ast.IdentifierNode); !isName || c.text.name(id) != "request" {
-		return nil, false
-	}
-	isDim := slices.Contains(requestMembers, name)
-	if c.known("request") {
-		// A parameter of that name, which has its own members.
-		if !isDim {
-			return nil, false
-		}
-		if param := c.local("request"); param != nil {
-			if obj, _, _ := types.LookupFieldOrMethod(param.Type(), true, c.scope.Pkg, name); obj != nil {
-				c.at(n, ambiguousMethod, name)
-				return nil, true
-			}
-		}
-	}
-	if !isDim {
-		c.unknown(c.problem(c.text.clamp(n.Property.Location()), unknownRequest, name), name, slices.Clone(requestMembers))
-		return nil, true
-	}
-	return c.told(n, DimKind(name)), true
+	return c.requestMember(n, base, name)
 }
 
 // isRoot reports whether n is #root and no parameter has that name.
@@ -343,8 +348,13 @@ func (c *checker) call(n *ast.CallNode) Node {
 		if f := c.function(name); f != nil && c.local(name) == nil {
 			return c.invoke(n, name, &Call{Fn: f})
 		}
-		if t, ok := types.Universe.Lookup(name).(*types.TypeName); ok && !c.known(name) && isInteger(t.Type()) {
-			return c.integerConversion(n, name, t.Type(), n.Arguments)
+		if t, ok := types.Universe.Lookup(name).(*types.TypeName); ok && !c.known(name) {
+			switch {
+			case isInteger(t.Type()):
+				return c.integerConversion(n, name, t.Type(), n.Arguments)
+			case t.Type() == typFloat:
+				return c.floatConversion(n, name, n.Arguments)
+			}
 		}
 		c.notFunction(callee, name)
 	case *ast.MemberNode:
@@ -371,7 +381,7 @@ func (c *checker) notFunction(n ast.Node, name string) {
 	case c.known(name) || strings.HasPrefix(name, "#"):
 		c.at(n, notCallable, name)
 	default:
-		valid := []string{"lower", "upper", "trim", "len", "string"}
+		valid := slices.Clone(builtins)
 		if c.scope.Pkg != nil {
 			for _, known := range c.scope.Pkg.Scope().Names() {
 				if c.function(known) != nil {
@@ -385,6 +395,9 @@ func (c *checker) notFunction(n ast.Node, name string) {
 
 // methodCall checks x.f(...).
 func (c *checker) methodCall(n *ast.CallNode, callee *ast.MemberNode) Node {
+	if x, ok := c.lookupCall(n, callee); ok {
+		return x
+	}
 	if _, ok := c.special(callee); ok {
 		if !c.failed() {
 			c.at(callee, notCallable, c.quote(callee))

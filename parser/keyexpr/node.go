@@ -19,16 +19,31 @@ type Node interface {
 // DimKind is one of the things that a request tells.
 type DimKind string
 
-// The dimensions.
+// The dimensions. All but IP are of type string, and absent if they are empty.
 const (
-	IP   DimKind = "ip"   // the caller's address
-	User DimKind = "user" // the caller's name, of type string
+	IP     DimKind = "ip"     // the caller's address
+	User   DimKind = "user"   // the caller's name
+	Role   DimKind = "role"   // what the caller may do
+	Method DimKind = "method" // the request's method
+	Path   DimKind = "path"   // the request's path
+	Route  DimKind = "route"  // the pattern that the path matched
+	Header DimKind = "header" // the first header field of a name
+	Query  DimKind = "query"  // the first query parameter of a name
+	Cookie DimKind = "cookie" // the first cookie of a name
 )
 
 type (
 	// Dim is what the request tells. IP is an element of a key or a branch of one,
 	// or is compared with nil.
-	Dim struct{ Kind DimKind }
+	Dim struct {
+		Kind DimKind
+		// Name is that of a header field, in its canonical form, of a query parameter
+		// or of a cookie; "" for the other kinds.
+		Name string
+		// Bits4 and Bits6 are how many bits of an address tell callers apart: 1..32 of
+		// an IPv4 address and 1..128 of an IPv6 address. 0 for the other kinds.
+		Bits4, Bits6 int
+	}
 
 	// Const is a constant: a literal, or one that the package declares.
 	Const struct {
@@ -45,6 +60,20 @@ type (
 	Param struct {
 		Index int
 		Var   *types.Var
+	}
+
+	// Result is a result of the method.
+	Result struct {
+		Index int
+		Var   *types.Var
+	}
+
+	// Local is a name of let's, or the element at hand in a Loop.
+	Local struct {
+		Name string
+		// Value is what let gives it; nil for an element.
+		Value Node
+		typ   types.Type
 	}
 
 	// Recv is the wrapped value, which is not nil.
@@ -76,16 +105,49 @@ type (
 		typ  types.Type
 	}
 
-	// Convert makes text of X ("string"), or an integer of another type.
+	// Convert makes text of X ("string"), an integer of another type, or a float64.
+	// A float64 that becomes an integer and does not fit is absent.
 	Convert struct {
 		X   Node
 		typ types.Type
 	}
 
-	// Builtin is lower, upper, trim or len.
+	// Builtin is one of the functions in builtins, or contains, startsWith or
+	// endsWith.
 	Builtin struct {
 		Name string
 		Args []Node
+		typ  types.Type
+	}
+
+	// Match reports whether X has a match of a regular expression.
+	Match struct {
+		X       Node
+		Pattern string
+	}
+
+	// In reports whether X is one of Elems or, if In is not nil, an element of that
+	// slice or array or a key of that map.
+	In struct {
+		X     Node
+		In    Node
+		Elems []Node
+	}
+
+	// Let is Body, in which Local has a value.
+	Let struct {
+		Local *Local
+		Body  Node
+	}
+
+	// Loop is any, all, none, one, count, sum, filter or map of X, a slice or an
+	// array. Body is what it evaluates for each element, which Elem stands for there.
+	Loop struct {
+		Op   string
+		X    Node
+		Elem *Local
+		Body Node
+		typ  types.Type
 	}
 
 	// Unary is -X or !X.
@@ -128,6 +190,7 @@ type (
 var (
 	typString = types.Typ[types.String]
 	typBool   = types.Typ[types.Bool]
+	typFloat  = types.Typ[types.Float64]
 	typInt    = types.Typ[types.Int]
 )
 
@@ -135,18 +198,19 @@ func (n *Dim) Type() types.Type     { return typString }
 func (n *Const) Type() types.Type   { return n.typ }
 func (n *Nil) Type() types.Type     { return types.Typ[types.UntypedNil] }
 func (n *Param) Type() types.Type   { return n.Var.Type() }
+func (n *Result) Type() types.Type  { return n.Var.Type() }
+func (n *Local) Type() types.Type   { return n.typ }
 func (n *Recv) Type() types.Type    { return n.Var.Type() }
 func (n *Global) Type() types.Type  { return n.Var.Type() }
 func (n *Field) Type() types.Type   { return n.Path[len(n.Path)-1].Type() }
 func (n *Index) Type() types.Type   { return n.typ }
 func (n *Call) Type() types.Type    { return n.typ }
 func (n *Convert) Type() types.Type { return n.typ }
-func (n *Builtin) Type() types.Type {
-	if n.Name == "len" {
-		return typInt
-	}
-	return typString
-}
+func (n *Builtin) Type() types.Type { return n.typ }
+func (n *Match) Type() types.Type   { return typBool }
+func (n *In) Type() types.Type      { return typBool }
+func (n *Let) Type() types.Type     { return n.Body.Type() }
+func (n *Loop) Type() types.Type    { return n.typ }
 func (n *Unary) Type() types.Type {
 	if n.Op == "!" {
 		return typBool
@@ -162,6 +226,8 @@ func (n *Dim) MayBeAbsent() bool    { return true }
 func (n *Const) MayBeAbsent() bool  { return false }
 func (n *Nil) MayBeAbsent() bool    { return true }
 func (n *Param) MayBeAbsent() bool  { return false }
+func (n *Result) MayBeAbsent() bool { return false }
+func (n *Local) MayBeAbsent() bool  { return n.Value != nil && n.Value.MayBeAbsent() }
 func (n *Recv) MayBeAbsent() bool   { return false }
 func (n *Global) MayBeAbsent() bool { return false }
 func (n *Field) MayBeAbsent() bool {
@@ -194,15 +260,23 @@ func (n *Call) MayBeAbsent() bool {
 	}
 	return anyAbsent(n.Args)
 }
-func (n *Convert) MayBeAbsent() bool { return n.X.MayBeAbsent() }
+func (n *Convert) MayBeAbsent() bool {
+	return n.X.MayBeAbsent() || isFloat(n.X.Type()) && isInteger(n.typ)
+}
 func (n *Builtin) MayBeAbsent() bool { return anyAbsent(n.Args) }
-func (n *Unary) MayBeAbsent() bool   { return n.Op != "!" && n.X.MayBeAbsent() }
+func (n *Match) MayBeAbsent() bool   { return n.X.MayBeAbsent() }
+func (n *In) MayBeAbsent() bool      { return false }
+func (n *Let) MayBeAbsent() bool     { return n.Body.MayBeAbsent() }
+func (n *Loop) MayBeAbsent() bool {
+	return n.X.MayBeAbsent() || (n.Op == "sum" || n.Op == "map") && n.Body.MayBeAbsent()
+}
+func (n *Unary) MayBeAbsent() bool { return n.Op != "!" && n.X.MayBeAbsent() }
 func (n *Binary) MayBeAbsent() bool {
 	switch n.Op {
 	case "==", "!=", "&&", "||":
 		return false
 	case "/", "%":
-		if ConstValue(n.Y) == nil {
+		if ConstValue(n.Y) == nil && !isFloat(n.typ) {
 			return true
 		}
 	}
@@ -216,6 +290,8 @@ func (n *Dim) Operands() []Node    { return nil }
 func (n *Const) Operands() []Node  { return nil }
 func (n *Nil) Operands() []Node    { return nil }
 func (n *Param) Operands() []Node  { return nil }
+func (n *Result) Operands() []Node { return nil }
+func (n *Local) Operands() []Node  { return nil }
 func (n *Recv) Operands() []Node   { return nil }
 func (n *Global) Operands() []Node { return nil }
 func (n *Field) Operands() []Node  { return []Node{n.X} }
@@ -228,10 +304,19 @@ func (n *Call) Operands() []Node {
 }
 func (n *Convert) Operands() []Node { return []Node{n.X} }
 func (n *Builtin) Operands() []Node { return n.Args }
-func (n *Unary) Operands() []Node   { return []Node{n.X} }
-func (n *Binary) Operands() []Node  { return []Node{n.X, n.Y} }
-func (n *Join) Operands() []Node    { return n.Parts }
-func (n *Cond) Operands() []Node    { return []Node{n.If, n.Then, n.Else} }
+func (n *Match) Operands() []Node   { return []Node{n.X} }
+func (n *In) Operands() []Node {
+	if n.In != nil {
+		return []Node{n.X, n.In}
+	}
+	return append([]Node{n.X}, n.Elems...)
+}
+func (n *Let) Operands() []Node    { return []Node{n.Local.Value, n.Body} }
+func (n *Loop) Operands() []Node   { return []Node{n.X, n.Body} }
+func (n *Unary) Operands() []Node  { return []Node{n.X} }
+func (n *Binary) Operands() []Node { return []Node{n.X, n.Y} }
+func (n *Join) Operands() []Node   { return n.Parts }
+func (n *Cond) Operands() []Node   { return []Node{n.If, n.Then, n.Else} }
 func (n *Default) Operands() []Node {
 	nodes := make([]Node, len(n.Alts))
 	for i, a := range n.Alts {
@@ -284,19 +369,4 @@ func nilable(t types.Type) bool {
 func mayBeNil(n Node) bool {
 	_, recv := n.(*Recv)
 	return !recv && nilable(n.Type())
-}
-
-// ConstValue returns the value of n if it is a constant expression, else nil.
-func ConstValue(n Node) constant.Value {
-	switch n := n.(type) {
-	case *Const:
-		return n.Value
-	case *Unary:
-		return foldUnary(n)
-	case *Binary:
-		return foldBinary(n)
-	case *Convert:
-		return foldConvert(n)
-	}
-	return nil
 }

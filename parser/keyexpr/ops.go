@@ -4,6 +4,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"math"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
@@ -21,16 +22,12 @@ var arithmetic = map[string]token.Token{
 	"+": token.ADD, "-": token.SUB, "*": token.MUL, "/": token.QUO, "%": token.REM,
 }
 
-// refusedOperators are expr's operators that keys have not, with what to write.
+// refusedOperators are expr's operators that this language has not, with what to
+// write.
 var refusedOperators = map[string]string{
-	"in":         "write x == a or x == b, or use a function of the package",
-	"matches":    "use a function of the package",
-	"contains":   "use a function of the package",
-	"startsWith": "use a function of the package",
-	"endsWith":   "use a function of the package",
-	"..":         "use a function of the package",
-	"**":         "write a product",
-	"^":          "write a product",
+	"..": "compare instead, as in x >= 1 and x <= 5",
+	"**": "write a product",
+	"^":  "write a product",
 }
 
 // binary checks the operators between two values.
@@ -42,14 +39,20 @@ func (c *checker) binary(n *ast.BinaryNode) Node {
 		return c.equality(n)
 	case "<", "<=", ">", ">=":
 		return c.comparison(n)
+	case "in":
+		return c.in(n)
+	case "matches":
+		return c.matches(n)
+	case "contains", "startsWith", "endsWith":
+		return c.textOperator(n)
 	case "+":
 		return c.sum(n)
 	case "-", "*", "/", "%":
-		x, y := c.integer(n.Left), c.integer(n.Right)
+		x, y := c.number(n.Left), c.number(n.Right)
 		if x == nil || y == nil {
 			return nil
 		}
-		return c.integers(n, x, y)
+		return c.numbers(n, x, y)
 	}
 	remedy, ok := refusedOperators[n.Operator]
 	if !ok {
@@ -57,10 +60,25 @@ func (c *checker) binary(n *ast.BinaryNode) Node {
 	}
 	c.problem(c.text.clamp(n.Location()), notSupported, n.Operator, remedy)
 	c.expr(n.Left)
-	if _, list := n.Right.(*ast.ArrayNode); !list {
-		c.expr(n.Right)
-	}
+	c.expr(n.Right)
 	return nil
+}
+
+// textOperator checks contains, startsWith and endsWith.
+func (c *checker) textOperator(n *ast.BinaryNode) Node {
+	left := c.expr(n.Left)
+	if left == nil {
+		return nil
+	}
+	if n.Operator == "contains" && listElem(left.Type()) != nil {
+		c.at(n, listContains, c.quote(n.Left), c.typeName(left.Type()), c.quote(n.Right)+" in "+c.quote(n.Left))
+		return nil
+	}
+	x, y := c.isText(n.Left, left), c.textual(n.Right)
+	if x == nil || y == nil {
+		return nil
+	}
+	return &Builtin{Name: n.Operator, Args: []Node{c.settle(n.Left, x), c.settle(n.Right, y)}, typ: typBool}
 }
 
 func (c *checker) logical(n *ast.BinaryNode) Node {
@@ -116,13 +134,21 @@ func (c *checker) comparison(n *ast.BinaryNode) Node {
 	if x == nil || y == nil {
 		return nil
 	}
+	if b := c.compare(n, x, y); b != nil {
+		return b
+	}
+	return nil
+}
+
+// compare checks a comparison of x and y. Floats are compared as float64.
+func (c *checker) compare(n *ast.BinaryNode, x, y Node) *Binary {
 	ok := true
 	for _, o := range []struct {
 		n ast.Node
 		x Node
 	}{{n.Left, x}, {n.Right, y}} {
 		switch k := keyKindOf(o.x.Type()); {
-		case k == None:
+		case k == None && !isFloat(o.x.Type()):
 			c.at(o.n, notComparable, c.quote(o.n), c.typeName(o.x.Type()))
 			ok = false
 		case k == Boolean && n.Operator != "==" && n.Operator != "!=":
@@ -132,6 +158,13 @@ func (c *checker) comparison(n *ast.BinaryNode) Node {
 	}
 	if !ok {
 		return nil
+	}
+	if isFloat(x.Type()) && isFloat(y.Type()) {
+		x, y = asFloat(x), asFloat(y)
+	} else if isFloat(x.Type()) {
+		x = asFloat(x)
+	} else if isFloat(y.Type()) {
+		y = asFloat(y)
 	}
 	x, y, _ = c.match(n, x, y)
 	if x == nil {
@@ -145,7 +178,7 @@ func (c *checker) comparison(n *ast.BinaryNode) Node {
 	return &Binary{Op: n.Operator, X: x, Y: y, typ: typBool}
 }
 
-// sum checks x + y: joined text, or a sum of integers.
+// sum checks x + y: joined text, or a sum of numbers.
 func (c *checker) sum(n *ast.BinaryNode) Node {
 	x, y := c.expr(n.Left), c.expr(n.Right)
 	if x == nil || y == nil {
@@ -153,20 +186,11 @@ func (c *checker) sum(n *ast.BinaryNode) Node {
 	}
 	xText, yText := keyKindOf(x.Type()) == Text, keyKindOf(y.Type()) == Text
 	if !xText && !yText {
-		ok := true
-		for _, o := range []struct {
-			n ast.Node
-			x Node
-		}{{n.Left, x}, {n.Right, y}} {
-			if !isInteger(o.x.Type()) {
-				c.at(o.n, notInteger, c.quote(o.n), c.typeName(o.x.Type()), "")
-				ok = false
-			}
-		}
-		if !ok {
+		x, y = c.isNumber(n.Left, x), c.isNumber(n.Right, y)
+		if x == nil || y == nil {
 			return nil
 		}
-		return c.integers(n, x, y)
+		return c.numbers(n, x, y)
 	}
 	for _, o := range []struct {
 		n    ast.Node
@@ -215,8 +239,24 @@ func join(x, y Node) Node {
 	return &Join{Parts: merged}
 }
 
-// integers checks an arithmetic operator on two integers.
-func (c *checker) integers(n *ast.BinaryNode, x, y Node) Node {
+// numbers checks an arithmetic operator on two numbers. Floats are computed as
+// float64.
+func (c *checker) numbers(n *ast.BinaryNode, x, y Node) Node {
+	xFloat, yFloat := isFloat(x.Type()), isFloat(y.Type())
+	if (xFloat || yFloat) && n.Operator == "%" {
+		at, f := n.Left, x
+		if !xFloat {
+			at, f = n.Right, y
+		}
+		c.at(at, notInteger, c.quote(at), c.typeName(f.Type()), "; write int("+c.quote(at)+")")
+		return nil
+	}
+	if xFloat {
+		x = asFloat(x)
+	}
+	if yFloat {
+		y = asFloat(y)
+	}
 	x, y, t := c.match(n, x, y)
 	if x == nil {
 		return nil
@@ -231,14 +271,27 @@ func (c *checker) integers(n *ast.BinaryNode, x, y Node) Node {
 }
 
 // fold makes a literal of what is computed from literals, and checks that what is
-// computed from constants fits its type. Named constants are not folded: their
-// value can be another on another platform.
+// computed from constants fits its type. Named integers are not folded: their value
+// can be another on another platform. Floats are, since Go computes its constants
+// exactly, and the operators at run time do not.
 func (c *checker) fold(n ast.Node, x Node) Node {
 	v := ConstValue(x)
 	if v == nil {
 		return x
 	}
 	t := x.Type()
+	if isFloat(t) {
+		f, _ := constant.Float64Val(v)
+		switch {
+		case v.Kind() == constant.Unknown || math.IsInf(f, 0):
+			c.at(n, overflow, c.quote(n), "float64")
+			return nil
+		case constant.Sign(v) == 0 && negatesZero(x):
+			c.at(n, negativeZero)
+			return nil
+		}
+		return &Const{Value: v, typ: t}
+	}
 	if isUntyped(t) && constant.BitLen(v) > 512 || !isUntyped(t) && !representable(v, t) {
 		c.at(n, overflow, c.quote(n), c.typeName(t))
 		return nil
@@ -254,7 +307,12 @@ func (c *checker) fold(n ast.Node, x Node) Node {
 func (c *checker) match(n *ast.BinaryNode, x, y Node) (Node, Node, types.Type) {
 	switch xu, yu := isUntyped(x.Type()), isUntyped(y.Type()); {
 	case xu && yu:
-		if keyKindOf(x.Type()) == keyKindOf(y.Type()) {
+		switch {
+		case isFloat(x.Type()) && isInteger(y.Type()):
+			return x, typed(y, x.Type()), x.Type()
+		case isFloat(y.Type()) && isInteger(x.Type()):
+			return typed(x, y.Type()), y, y.Type()
+		case keyKindOf(x.Type()) == keyKindOf(y.Type()):
 			return x, y, x.Type()
 		}
 	case xu && sameSort(ConstValue(x), y.Type()):
@@ -292,6 +350,10 @@ func (c *checker) mismatch(n, left, right ast.Node, x, y Node) {
 		c.at(n, mismatched, append(args, strings.Join(hints, " and "))...)
 	case isInteger(x.Type()) && isInteger(y.Type()) && !isUntyped(x.Type()) && !isUntyped(y.Type()):
 		c.at(n, mismatched, append(args, c.integerHint(left, right, x, y))...)
+	case isFloat(x.Type()) && isInteger(y.Type()):
+		c.at(n, mismatched, append(args, "float("+c.quote(right)+")")...)
+	case isInteger(x.Type()) && isFloat(y.Type()):
+		c.at(n, mismatched, append(args, "float("+c.quote(left)+")")...)
 	case xk == Text && yk != None && yk != mixed:
 		c.at(n, mismatched, append(args, "string("+c.quote(right)+")")...)
 	case yk == Text && xk != None && xk != mixed:
@@ -343,43 +405,4 @@ func (c *checker) common(trees []ast.Node, nodes []Node) (types.Type, []Node) {
 		return nil, nil
 	}
 	return x.Type(), []Node{x, y}
-}
-
-func foldUnary(n *Unary) constant.Value {
-	v := ConstValue(n.X)
-	if n.Op != "-" || v == nil {
-		return nil
-	}
-	return constant.UnaryOp(minus, v, 0)
-}
-
-func foldBinary(n *Binary) constant.Value {
-	op, ok := arithmetic[n.Op]
-	if !ok {
-		return nil
-	}
-	x, y := ConstValue(n.X), ConstValue(n.Y)
-	if x == nil || y == nil {
-		return nil
-	}
-	if op == token.QUO || op == token.REM {
-		if constant.Sign(y) == 0 {
-			return nil
-		}
-		if op == token.QUO {
-			op = token.QUO_ASSIGN // of integers
-		}
-	}
-	return constant.BinaryOp(x, op, y)
-}
-
-func foldConvert(n *Convert) constant.Value {
-	v := ConstValue(n.X)
-	if v == nil {
-		return nil
-	}
-	if keyKindOf(n.typ) != Text || v.Kind() == constant.String {
-		return v
-	}
-	return constant.MakeString(v.ExactString())
 }

@@ -166,7 +166,7 @@ func (c *checker) rewrite() {
 		at := span{tok.From, tok.To}
 		switch {
 		case tok.Kind == lexer.Number:
-			c.number(tok)
+			c.literal(tok)
 			operand = true
 		case tok.Kind == lexer.Bytes:
 			operand = true
@@ -187,10 +187,17 @@ func (c *checker) rewrite() {
 			operand = !operand || !operator
 		case strings.HasPrefix(tok.Value, "#"):
 			if tok.Value != "#" || c.next(i).Kind != lexer.Identifier || c.next(i).From != tok.To {
-				if !c.refused {
+				if !c.closures {
 					c.broken = true
 					c.problem(at, loneHash)
 				}
+				operand = true
+				continue
+			}
+			if c.closures && c.next(i).Value == "this" && c.local("this") == nil {
+				c.spaces(c.next(i)) // SpEL's name for the element
+				i++
+				operand = true
 				continue
 			}
 			t.runes[tok.From] = '_'
@@ -205,7 +212,9 @@ func (c *checker) rewrite() {
 			if operand && tok.Value == "not" {
 				i++ // "not in" and its like
 			}
-			c.refuseWord(tok, operand)
+			if tok.Value == "if" && !operand {
+				c.problem(at, notSupported, "if", "write condition ? a : b")
+			}
 			operand = false
 		default:
 			c.refuseOperator(i)
@@ -230,13 +239,13 @@ func (c *checker) rewriteName(i int, operand bool) {
 		if c.function(tok.Value) != nil {
 			c.blank(at)
 		} else if builtin.Builtins[b].Predicate {
-			c.refused = true
+			c.closures = true
 		}
 	}
 }
 
-// number reports an integer that expr's parser would refuse.
-func (c *checker) number(tok lexer.Token) {
+// literal reports an integer that expr's parser would refuse.
+func (c *checker) literal(tok lexer.Token) {
 	digits := strings.ToLower(strings.ReplaceAll(tok.Value, "_", ""))
 	base := 10
 	if len(digits) > 1 && strings.Contains("xbo", digits[1:2]) {
@@ -247,6 +256,13 @@ func (c *checker) number(tok lexer.Token) {
 	if _, err := strconv.ParseInt(digits, base, 64); err != nil {
 		c.broken = true
 		c.problem(span{tok.From, tok.To}, overflow, tok.Value, "int64")
+	}
+}
+
+// spaces replaces a token by nothing.
+func (c *checker) spaces(tok lexer.Token) {
+	for i := tok.From; i < tok.To; i++ {
+		c.text.runes[i] = ' '
 	}
 }
 
@@ -301,17 +317,6 @@ func (c *checker) isName(i int, operand bool) bool {
 	return false
 }
 
-func (c *checker) refuseWord(tok lexer.Token, operand bool) {
-	at := span{tok.From, tok.To}
-	switch {
-	case tok.Value == "let" && !operand:
-		c.refused = true
-		c.problem(at, notSupported, "let", "use a function of the package")
-	case tok.Value == "if" && !operand:
-		c.problem(at, notSupported, "if", "write condition ? a : b")
-	}
-}
-
 func (c *checker) refuseOperator(i int) {
 	tok := c.text.tokens[i]
 	at := span{tok.From, tok.To}
@@ -320,10 +325,8 @@ func (c *checker) refuseOperator(i int) {
 		c.problem(at, notSupported, "|", "write the call around its argument: lower(x)")
 	case "::":
 		c.problem(at, notSupported, "::", "leave it out")
-	case ";":
-		c.problem(at, notSupported, ";", "a key is one expression")
 	case "=":
-		if !c.refused {
+		if i < 2 || !c.text.tokens[i-2].Is(lexer.Operator, "let") {
 			c.broken = true
 			c.problem(at, assignment)
 		}
@@ -331,7 +334,16 @@ func (c *checker) refuseOperator(i int) {
 		// SpEL's .?[ ], .![ ], .^[ ] and .$[ ].
 		if n := c.next(i); i+2 < len(c.text.tokens) && c.text.tokens[i+2].Is(lexer.Bracket, "[") && slices.Contains([]string{"?", "!", "^", "$"}, n.Value) {
 			c.broken = true
-			c.problem(span{tok.From, c.text.tokens[i+2].To}, selection, "."+n.Value+"[...]")
+			write := "filter(list, condition)"
+			switch n.Value {
+			case "!":
+				write = "map(list, expression)"
+			case "^":
+				write = "filter(list, condition)[0]"
+			case "$":
+				write = "a function of the package"
+			}
+			c.problem(span{tok.From, c.text.tokens[i+2].To}, selection, "."+n.Value+"[...]", write)
 		}
 	}
 }
@@ -416,6 +428,10 @@ func (t *text) bare(n ast.Node) span {
 		return span{at.from, t.closing(t.at[at.from])}
 	case *ast.ConditionalNode:
 		return span{t.bare(n.Cond).from, t.bare(n.Exp2).to}
+	case *ast.VariableDeclaratorNode:
+		return span{t.tokens[max(t.at[at.from]-1, 0)].From, t.bare(n.Expr).to}
+	case *ast.PredicateNode:
+		return t.bare(n.Node)
 	case *ast.SequenceNode:
 		return span{t.bare(n.Nodes[0]).from, t.bare(n.Nodes[len(n.Nodes)-1]).to}
 	}

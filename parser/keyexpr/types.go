@@ -3,6 +3,7 @@ package keyexpr
 import (
 	"go/constant"
 	"go/types"
+	"math"
 	"slices"
 	"strings"
 
@@ -118,6 +119,16 @@ func isInteger(t types.Type) bool {
 	return k == Signed || k == Unsigned
 }
 
+// isFloat reports whether t is a type of numbers with a fraction.
+func isFloat(t types.Type) bool {
+	if tp, ok := types.Unalias(t).(*types.TypeParam); ok {
+		set := typeSet(tp)
+		return set != nil && !slices.ContainsFunc(set, func(t types.Type) bool { return isTypeParam(t) || !isFloat(t) })
+	}
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsFloat != 0
+}
+
 func isUntyped(t types.Type) bool {
 	b, ok := t.(*types.Basic)
 	return ok && b.Info()&types.IsUntyped != 0
@@ -192,8 +203,8 @@ func (c *checker) remedy(n ast.Node, t types.Type) string {
 	if names := c.fields(t, func(t types.Type) bool { return KindOf(t) != None }); len(names) > 0 {
 		return "select a field: " + what + "." + names[0]
 	}
-	if b, ok := t.Underlying().(*types.Basic); ok && b.Info()&types.IsFloat != 0 {
-		return "round it in a function of the package that returns an integer: name(" + c.quote(n) + ")"
+	if isFloat(t) {
+		return "write int(" + c.quote(n) + ")"
 	}
 	return function
 }
@@ -306,7 +317,9 @@ func typed(x Node, t types.Type) Node {
 func sameSort(v constant.Value, t types.Type) bool {
 	switch k := keyKindOf(t); v.Kind() {
 	case constant.Int:
-		return k == Signed || k == Unsigned || isInteger(t)
+		return k == Signed || k == Unsigned || isInteger(t) || isFloat(t)
+	case constant.Float:
+		return isFloat(t)
 	case constant.String:
 		return k == Text
 	case constant.Bool:
@@ -331,6 +344,13 @@ func representable(v constant.Value, t types.Type) bool {
 		return b.Info()&types.IsString != 0
 	case constant.Bool:
 		return b.Info()&types.IsBoolean != 0
+	case constant.Float:
+		f, _ := constant.Float64Val(v)
+		if b.Kind() == types.Float32 {
+			f32, _ := constant.Float32Val(v)
+			f = float64(f32)
+		}
+		return b.Info()&types.IsFloat != 0 && !math.IsInf(f, 0)
 	case constant.Int:
 		switch {
 		case b.Info()&types.IsUntyped != 0:
@@ -342,7 +362,8 @@ func representable(v constant.Value, t types.Type) bool {
 			least := constant.UnaryOp(minus, constant.Shift(constant.MakeInt64(1), shl, uint(bits(b)-1)), 0)
 			return constant.BitLen(v) < bits(b) || constant.Compare(v, eql, least)
 		case b.Info()&types.IsFloat != 0:
-			return constant.BitLen(v) <= 24
+			// Beyond, not every integer is a float.
+			return constant.BitLen(v) <= map[types.BasicKind]int{types.Float32: 24, types.Float64: 53}[b.Kind()]
 		}
 	}
 	return false

@@ -1,0 +1,193 @@
+package generator
+
+import (
+	"go/types"
+	"slices"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
+)
+
+// local is the variable for a name of let's or for the element of a loop.
+type local struct {
+	v  val
+	ok string // variable that tells whether it has a value, "" if it always has
+}
+
+// bind makes a variable of a name of let's.
+func (k *keyCode) bind(b *block, l *keyexpr.Local) {
+	switch l.Value.(type) {
+	case *keyexpr.Cond, *keyexpr.Default:
+	default:
+		if !l.Value.MayBeAbsent() {
+			v := k.value(b, l.Value)
+			id := k.names.allot(l.Name, "v")
+			b.add(jen.Id(id).Op(":=").Id(v.text))
+			k.locals[l] = local{v: name(id)}
+			return
+		}
+	}
+	v, ok := k.variableNamed(b, l.Value, l.Name)
+	k.locals[l] = local{v, ok}
+}
+
+func (k *keyCode) localValue(b *block, l *keyexpr.Local) val {
+	x := k.locals[l]
+	if x.ok != "" {
+		b.require(check{x.ok, "!" + x.ok}, true)
+	}
+	return x.v
+}
+
+// loop renders a closure over a list as a loop before what uses its result.
+func (k *keyCode) loop(b *block, n *keyexpr.Loop) val {
+	list := k.value(b, n.X)
+	b.flush()
+	if keyexpr.Contains(n.Body, isCall) {
+		k.forget() // the second round begins with what the first has changed
+	}
+	elem := ""
+	if keyexpr.Contains(n.Body, func(x keyexpr.Node) bool { return x == keyexpr.Node(n.Elem) }) || n.Op == "filter" {
+		elem = k.names.allot(n.Elem.Name, "elem")
+		k.locals[n.Elem] = local{v: name(elem)}
+	}
+	run := func(body []jen.Code) {
+		head := "range " + list.text
+		if elem != "" {
+			head = "_, " + elem + " := " + head
+		}
+		b.add(jen.For(jen.Id(head)).Block(body...))
+	}
+	switch n.Op {
+	case "sum", "map":
+		return k.collect(b, n, run)
+	}
+	declared, id := k.loopResult(n)
+	b.add(declared)
+	set := func(text string) []jen.Code { return []jen.Code{jen.Id(id).Op("=").Id(text), jen.Break()} }
+	in := k.nested()
+	var body []jen.Code
+	k.scoped(func() {
+		c := k.cond(in, n.Body)
+		test, then := c.text, set("true")
+		switch n.Op {
+		case "all":
+			test, then = "!"+c.in(precUnary), set("false")
+		case "none":
+			then = set("false")
+		case "count", "one":
+			then = []jen.Code{jen.Id(id).Op("++")}
+		case "filter":
+			then = []jen.Code{jen.Id(id).Op("=").Append(jen.Id(id), jen.Id(elem))}
+		}
+		body = in.done(jen.If(jen.Id(test)).Block(then...))
+	})
+	run(body)
+	if n.Op == "one" {
+		return val{text: id + " == 1", prec: precCompare, use: useAlways}
+	}
+	return name(id)
+}
+
+// loopResult declares the variable that a loop sets.
+func (k *keyCode) loopResult(n *keyexpr.Loop) (declaration jen.Code, id string) {
+	want := map[string]string{"one": "count", "sum": "total", "filter": "kept", "map": "mapped"}[n.Op]
+	if want == "" {
+		want = n.Op
+	}
+	id = k.names.allot(want, want)
+	switch n.Op {
+	case "filter", "map":
+		return jen.Var().Id(id).Add(k.typ(n.Type())), id
+	case "sum":
+		if isFloat(n.Type()) {
+			return jen.Id(id).Op(":=").Id("0.0"), id
+		}
+		return jen.Id(id).Op(":=").Id("0"), id
+	case "count", "one":
+		return jen.Id(id).Op(":=").Id("0"), id
+	case "any":
+		return jen.Id(id).Op(":=").False(), id
+	}
+	return jen.Id(id).Op(":=").True(), id
+}
+
+// collect renders sum and map, which an absent value makes absent.
+func (k *keyCode) collect(b *block, n *keyexpr.Loop, run func([]jen.Code)) val {
+	declared, id := k.loopResult(n)
+	b.add(declared)
+	in := &block{code: k, leave: true}
+	ok := ""
+	if n.Body.MayBeAbsent() {
+		ok = k.names.allot("ok", "ok")
+		b.add(jen.Id(ok).Op(":=").True())
+		in.exit = []jen.Code{jen.Id(ok).Op("=").False(), jen.Break()}
+	}
+	var body []jen.Code
+	k.scoped(func() {
+		v := k.value(in, n.Body)
+		if n.Op == "sum" {
+			body = in.done(jen.Id(id).Op("+=").Id(v.text))
+		} else {
+			body = in.done(jen.Id(id).Op("=").Append(jen.Id(id), jen.Id(v.text)))
+		}
+	})
+	run(body)
+	if ok != "" {
+		b.require(check{ok, "!" + ok}, true)
+	}
+	return name(id)
+}
+
+// within renders x in list, which is never absent.
+func (k *keyCode) within(b *block, n *keyexpr.In) val {
+	return k.holds(b, func(in *block) val {
+		if n.In == nil {
+			return k.oneOf(in, n)
+		}
+		vals := k.operands(in, []keyexpr.Node{n.X, n.In})
+		x, list := vals[0], vals[1]
+		switch n.In.Type().Underlying().(type) {
+		case *types.Map:
+			ok := k.names.allot("ok", "ok")
+			in.lookup("_, "+ok+" := "+list.in(precPrimary)+"["+x.text+"]", ok)
+			return name(ok)
+		case *types.Array:
+			// A variable, since only what has an address can be sliced.
+			list.use = useOnce
+			list = k.keep(in, n.In, list, useAlways)
+			list.text += "[:]"
+		}
+		return val{
+			text: k.pkg("slices", "slices") + "Contains(" + list.text + ", " + x.text + ")",
+			prec: precPrimary, use: min(x.use, list.use, useAgain),
+		}
+	})
+}
+
+// oneOf renders x in [a, b] as comparisons.
+func (k *keyCode) oneOf(b *block, n *keyexpr.In) val {
+	need := useAgain
+	if slices.ContainsFunc(n.Elems, func(e keyexpr.Node) bool { return keyexpr.Contains(e, isCall) }) {
+		need = useAlways
+	}
+	x := k.value(b, n.X)
+	if len(n.Elems) > 1 {
+		x = k.keep(b, n.X, x, need)
+	}
+	tests, use := make([]string, len(n.Elems)), x.use
+	for i, e := range n.Elems {
+		c := k.holds(b, func(in *block) val {
+			y := k.value(in, e)
+			return val{text: x.in(precCompare+1) + " == " + y.in(precCompare+1), prec: precCompare, use: min(x.use, y.use)}
+		})
+		tests[i], use = c.in(precOr), min(use, c.use)
+	}
+	v := val{text: strings.Join(tests, " || "), prec: precOr, use: use}
+	if len(tests) == 1 {
+		v.prec = precAnd
+	}
+	return v
+}

@@ -1,0 +1,328 @@
+package keyexpr
+
+import (
+	"go/constant"
+	"go/types"
+
+	"github.com/expr-lang/expr/ast"
+)
+
+// binding is a name of let's while its body is checked.
+type binding struct {
+	name string
+	node Node // nil if its value is wrong, which has been reported
+	used bool
+	at   ast.Node
+}
+
+// binding returns what let gives that name, or nil.
+func (c *checker) binding(name string) *binding {
+	for i := len(c.bound) - 1; i >= 0; i-- {
+		if c.bound[i].name == name {
+			return c.bound[i]
+		}
+	}
+	return nil
+}
+
+// bind checks the value of a let and gives it its name, until unbind. It returns
+// what must be evaluated for that: nil if the value is a name or a constant, which
+// stands for itself.
+func (c *checker) bind(n *ast.VariableDeclaratorNode) *Local {
+	name := c.text.name(n)
+	if c.known(name) || isDim(name) || name == "request" || name == "global" {
+		c.problem(c.text.clamp(n.Location()), nameTaken, name)
+	}
+	b := &binding{name: name, at: n}
+	x := c.expr(n.Value)
+	c.bound = append(c.bound, b)
+	switch x := x.(type) {
+	case nil:
+	case *Const, *Param, *Recv, *Result, *Local:
+		b.node = x
+	default:
+		if x = c.settle(n.Value, x); x != nil {
+			l := &Local{Name: name, Value: x, typ: x.Type()}
+			b.node = l
+			return l
+		}
+	}
+	return nil
+}
+
+// unbind forgets the names but for the first, and reports those that nothing uses.
+func (c *checker) unbind(first int) {
+	for _, b := range c.bound[first:] {
+		if !b.used && !c.failed() {
+			c.problem(c.text.clamp(b.at.Location()), unusedName, b.name)
+		}
+	}
+	c.bound = c.bound[:first]
+}
+
+// let checks "let name = value; body"; sub checks the body.
+func (c *checker) let(n *ast.VariableDeclaratorNode, sub func(ast.Node) Node) Node {
+	outer := len(c.bound)
+	l := c.bind(n)
+	body := sub(n.Expr)
+	c.unbind(outer)
+	if body == nil || l == nil {
+		return body
+	}
+	return &Let{Local: l, Body: body}
+}
+
+// elem checks #.
+func (c *checker) elem(n ast.Node) Node {
+	if len(c.elems) == 0 {
+		c.at(n, loneHash)
+		return nil
+	}
+	return c.valid(n, c.elems[len(c.elems)-1])
+}
+
+// loop checks a closure over a list: any(list, condition) and its like.
+func (c *checker) loop(n *ast.BuiltinNode) Node {
+	least := 2
+	if n.Name == "sum" {
+		least = 1
+	}
+	if !c.arguments(n, n.Name, n.Arguments, least, 2) {
+		return nil
+	}
+	list := n.Arguments[0]
+	x := c.expr(list)
+	if x == nil {
+		return nil
+	}
+	of := listElem(x.Type())
+	if of == nil {
+		c.at(list, notList, c.quote(list), c.typeName(x.Type()), n.Name)
+		return nil
+	}
+	elem := &Local{Name: elemName(x), typ: of}
+	loop := &Loop{Op: n.Name, X: x, Elem: elem, Body: elem}
+	body := list
+	if len(n.Arguments) == 2 {
+		body = n.Arguments[1]
+		if p, ok := body.(*ast.PredicateNode); ok {
+			body = p.Node
+		}
+		c.elems = append(c.elems, elem)
+		loop.Body = c.body(n.Name, body)
+		c.elems = c.elems[:len(c.elems)-1]
+		if loop.Body == nil {
+			return nil
+		}
+	}
+	switch n.Name {
+	case "count":
+		loop.typ = typInt
+	case "filter":
+		loop.typ = types.NewSlice(of)
+	case "map":
+		loop.typ = types.NewSlice(loop.Body.Type())
+	case "sum":
+		return c.sumOf(loop, body)
+	default:
+		loop.typ = typBool
+	}
+	return loop
+}
+
+// body checks what a closure evaluates for an element.
+func (c *checker) body(name string, n ast.Node) Node {
+	switch name {
+	case "map", "sum":
+		return c.settle(n, c.expr(n))
+	}
+	return c.condition(n)
+}
+
+// sumOf checks what a sum adds. Integers are added as int, whatever their type, so
+// that small ones do not wrap around.
+func (c *checker) sumOf(loop *Loop, body ast.Node) Node {
+	switch t := loop.Body.Type(); {
+	case isFloat(t):
+		loop.Body, loop.typ = asFloat(loop.Body), typFloat
+	case isInteger(t):
+		if !types.Identical(t, typInt) {
+			loop.Body = &Convert{X: loop.Body, typ: typInt}
+		}
+		loop.typ = typInt
+	default:
+		c.at(body, notNumber, c.quote(body), c.typeName(t), "")
+		return nil
+	}
+	return loop
+}
+
+// listElem returns the type of the elements of a slice or an array, nil for other
+// types.
+func listElem(t types.Type) types.Type {
+	if isTypeParam(t) {
+		return nil
+	}
+	switch t := t.Underlying().(type) {
+	case *types.Slice:
+		return t.Elem()
+	case *types.Array:
+		return t.Elem()
+	}
+	return nil
+}
+
+// elemName names the element of a list in the code: Items has an item.
+func elemName(list Node) string {
+	name := ""
+	switch list := list.(type) {
+	case *Field:
+		name = list.Path[len(list.Path)-1].Name()
+	case *Param:
+		name = list.Var.Name()
+	case *Local:
+		name = list.Name
+	}
+	if n := len(name); n > 2 && name[n-1] == 's' && name[n-2] != 's' {
+		return name[:n-1]
+	}
+	return "elem"
+}
+
+// in checks x in list.
+func (c *checker) in(n *ast.BinaryNode) Node {
+	if r, ok := n.Right.(*ast.BinaryNode); ok && r.Operator == ".." {
+		l := c.quote(n.Left)
+		c.at(r, rangeOperator, l+" >= "+c.quote(r.Left)+" and "+l+" <= "+c.quote(r.Right))
+		return nil
+	}
+	x := c.expr(n.Left)
+	if array, ok := n.Right.(*ast.ArrayNode); ok {
+		return c.inLiteral(n, array, x)
+	}
+	list := c.expr(n.Right)
+	if x == nil || list == nil {
+		return nil
+	}
+	elem := listElem(list.Type())
+	if m, ok := list.Type().Underlying().(*types.Map); ok && !isTypeParam(list.Type()) {
+		elem = m.Key()
+	}
+	switch {
+	case keyKindOf(list.Type()) == Text:
+		c.at(n, textInText, c.quote(n.Right), c.quote(n.Left))
+		return nil
+	case elem == nil:
+		c.at(n.Right, notList, c.quote(n.Right), c.typeName(list.Type()), "in")
+		return nil
+	case keyKindOf(elem) == None && !types.Identical(elem, typFloat) || isTypeParam(elem):
+		c.at(n.Right, notList, c.quote(n.Right), c.typeName(list.Type())+", whose elements are not compared", "in")
+		return nil
+	}
+	if x = c.assign(n.Left, x, elem, "the list"); x == nil {
+		return nil
+	}
+	return &In{X: x, In: list}
+}
+
+// inLiteral checks x in [a, b].
+func (c *checker) inLiteral(n *ast.BinaryNode, array *ast.ArrayNode, x Node) Node {
+	if len(array.Nodes) == 0 {
+		c.at(array, emptyExpression)
+		return nil
+	}
+	in := &In{X: x}
+	for _, e := range array.Nodes {
+		equal := &ast.BinaryNode{Operator: "==", Left: n.Left, Right: e}
+		if x == nil {
+			c.expr(e) // for its own problems
+			continue
+		}
+		y := c.expr(e)
+		if y == nil {
+			continue
+		}
+		if b := c.compare(equal, in.X, y); b != nil {
+			in.X = b.X
+			in.Elems = append(in.Elems, b.Y)
+		}
+	}
+	if len(in.Elems) < len(array.Nodes) {
+		return nil
+	}
+	return in
+}
+
+// result returns the result that a name stands for; ok is false if there is none.
+func (c *checker) result(n ast.Node, name string) (x Node, ok bool) {
+	results := c.scope.Results
+	for i := range results.Len() {
+		if v := results.At(i); v.Name() == name && name != "_" {
+			return c.valid(n, &Result{Index: i, Var: v}), true
+		}
+	}
+	last := results.Len() - 1
+	isErr := last >= 0 && types.Identical(results.At(last).Type(), types.Universe.Lookup("error").Type())
+	switch {
+	case name == "err" && isErr:
+		return &Result{Index: last, Var: results.At(last)}, true
+	case name == "err":
+		c.at(n, noResult, "err", "its last result is no error")
+		return nil, true
+	case name == "result" && (last > 0 || last == 0 && !isErr):
+		return c.valid(n, &Result{Index: 0, Var: results.At(0)}), true
+	case name == "result":
+		c.at(n, noResult, "result", "it returns nothing but an error")
+		return nil, true
+	}
+	return nil, false
+}
+
+// results lists the names of results, if there are any here.
+func (c *checker) results() []string {
+	if c.scope.Results == nil {
+		return nil
+	}
+	names := []string{"err", "result"}
+	for v := range c.scope.Results.Variables() {
+		if v.Name() != "" && v.Name() != "_" {
+			names = append(names, v.Name())
+		}
+	}
+	return names
+}
+
+// isResult reports whether name would be a result's after the call.
+func (c *checker) isResult(name string) bool {
+	if c.scope.Results != nil || c.scope.Sig == nil {
+		return false
+	}
+	if name == "err" || name == "result" {
+		return true
+	}
+	for v := range c.scope.Sig.Results().Variables() {
+		if v.Name() == name {
+			return true
+		}
+	}
+	return false
+}
+
+// matches checks text matches 'pattern'.
+func (c *checker) matches(n *ast.BinaryNode) Node {
+	x := c.textual(n.Left)
+	p := c.textual(n.Right)
+	if p == nil {
+		return nil
+	}
+	v := ConstValue(p)
+	if v == nil {
+		c.at(n.Right, dynamicPattern)
+		return nil
+	}
+	pattern := constant.StringVal(v)
+	if !c.pattern(n.Right, pattern) || x == nil {
+		return nil
+	}
+	return &Match{X: c.settle(n.Left, x), Pattern: pattern}
+}
