@@ -1,5 +1,5 @@
 // Package httplimit connects net/http to limits: its middleware finds out who is
-// calling, for keys such as ip and user, and its error helpers turn a refusal
+// calling and what for, for keys such as ip, user and route, and its error helpers turn a refusal
 // into the response that a client understands.
 //
 //	limiter := ratelimit.New()
@@ -43,6 +43,7 @@ type Middleware struct {
 	trusted   []netip.Prefix
 	header    string // canonical
 	user      func(*http.Request) string
+	role      func(*http.Request) string
 	fallbacks atomic.Uint64
 }
 
@@ -107,16 +108,35 @@ func WithUser(user func(*http.Request) string) Option {
 	return func(m *Middleware) { m.user = user }
 }
 
+// WithRole tells what a request's user is, such as "admin", "" meaning nothing in
+// particular; without it there is no role. It runs as WithUser's function does.
+func WithRole(role func(*http.Request) string) Option {
+	return func(m *Middleware) { m.role = role }
+}
+
 // Handler returns a handler that calls next with a *ratelimit.Request in the
 // request's context. The request is not changed otherwise: RemoteAddr and the
 // headers stay as they are.
+//
+// The route, for keys that name it, is r.Pattern. A ServeMux behind the middleware
+// sets it in time; another router's pattern is not known.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		caller := &ratelimit.Request{Addr: m.Addr(r)}
+		c := &caller{Request: ratelimit.Request{
+			Addr:   m.Addr(r),
+			Method: r.Method,
+			Path:   r.URL.Path,
+			Route:  r.Pattern,
+		}}
 		if m.user != nil {
-			caller.User = m.user(r)
+			c.User = m.user(r)
 		}
-		next.ServeHTTP(w, r.WithContext(ratelimit.WithRequest(r.Context(), caller)))
+		if m.role != nil {
+			c.Role = m.role(r)
+		}
+		c.r = r.WithContext(ratelimit.WithRequest(r.Context(), &c.Request))
+		c.Source = c
+		next.ServeHTTP(w, c.r)
 	})
 }
 

@@ -1,6 +1,8 @@
 package ratelimit_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -27,6 +29,79 @@ func TestAppendIPGroupsAddressesOfOneHost(t *testing.T) {
 	}
 }
 
+func TestAppendPrefixGroupsAddresses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		addr         string
+		bits4, bits6 int
+		want         string
+	}{
+		{"192.0.2.129", 24, 56, "192.0.2.0/24"},
+		{"192.0.2.129", 25, 56, "192.0.2.128/25"},
+		{"::ffff:192.0.2.129", 24, 56, "192.0.2.0/24"},
+		{"192.0.2.129", 32, 56, "192.0.2.129"},
+		{"2001:db8:0:1ff::1", 24, 56, "2001:db8:0:100::/56"},
+		{"fe80::1%eth0", 24, 128, "fe80::1"},
+		{"192.0.2.129", 33, 56, ""},
+		{"2001:db8::1", 24, 129, ""},
+	} {
+		r := &ratelimit.Request{Addr: netip.MustParseAddr(tt.addr)}
+		got := ratelimit.AppendPrefix([]byte("k"), r, tt.bits4, tt.bits6)
+		if want := "k|" + tt.want; tt.want != "" && string(got) != want || tt.want == "" && got != nil {
+			t.Errorf("AppendPrefix of %s by %d and %d = %q, want %q", tt.addr, tt.bits4, tt.bits6, got, want)
+		}
+	}
+}
+
+func TestAppendLowerLowersAsStringsDoes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.OneOf(
+			rapid.StringOf(rapid.RuneFrom([]rune("aB|\\ÄßİKΣ€😀\ufffd"))),
+			rapid.Custom(func(t *rapid.T) string { return string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) }),
+		).Draw(t, "s")
+		if got, want := string(ratelimit.AppendLowerPiece([]byte("K"), s)), "K"+strings.ToLower(s); got != want {
+			t.Fatalf("piece of %q: %q, want %q", s, got, want)
+		}
+		got, want := ratelimit.AppendLower([]byte("K"), s), ratelimit.AppendText([]byte("K"), strings.ToLower(s))
+		if string(got) != string(want) || (got == nil) != (want == nil) {
+			t.Fatalf("element %q: %q, want %q", s, got, want)
+		}
+	})
+}
+
+func TestAppendHashHidesTheText(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1000)
+	for s, want := range map[string]string{
+		// The first halves of what sha256sum prints.
+		"abc": "k|ba7816bf8f01cfea414140de5dae2223",
+		long:  "k|" + hash(long),
+	} {
+		if got := ratelimit.AppendHash([]byte("k"), s); string(got) != want {
+			t.Errorf("AppendHash of %.10q: %s, want %s", s, got, want)
+		}
+	}
+}
+
+func hash(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s)))[:32] }
+
+func TestKeyElementsDoNotAllocate(t *testing.T) {
+	var buf [128]byte
+	r := &ratelimit.Request{Addr: netip.MustParseAddr("2001:db8::1"), User: "eve"}
+	for name, f := range map[string]func(){
+		"text":   func() { ratelimit.AppendText(buf[:0], "a|b") },
+		"lower":  func() { ratelimit.AppendLower(buf[:0], "Ann|ÄÖ") },
+		"piece":  func() { ratelimit.AppendLowerPiece(buf[:0], "Ann|ÄÖ") },
+		"hash":   func() { ratelimit.AppendHash(buf[:0], "Bearer 0123456789012345678901234567890123456789") },
+		"prefix": func() { ratelimit.AppendPrefix(buf[:0], r, 24, 56) },
+	} {
+		if n := testing.AllocsPerRun(100, f); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
 func TestKeysJoinElementsOfAllKinds(t *testing.T) {
 	t.Parallel()
 	b := ratelimit.AppendText(make([]byte, 0, 64), `a|b\c`)
@@ -49,12 +124,17 @@ func TestAnAbsentElementMakesTheKeyAbsent(t *testing.T) {
 		"no address":    ratelimit.AppendIP([]byte("a"), &ratelimit.Request{}),
 		"no user":       ratelimit.AppendUser([]byte("a"), &ratelimit.Request{}),
 		"no user, nil":  ratelimit.AppendUser([]byte("a"), nil),
+		"no lower text": ratelimit.AppendLower([]byte("a"), ""),
+		"no credential": ratelimit.AppendHash([]byte("a"), ""),
 		"no text first": ratelimit.AppendText([]byte{}, ""),
 	} {
 		r := &ratelimit.Request{User: "eve", Addr: netip.MustParseAddr("192.0.2.1")}
 		for _, got := range [][]byte{
 			b,
 			ratelimit.AppendText(b, "x"),
+			ratelimit.AppendLower(b, "X"),
+			ratelimit.AppendHash(b, "x"),
+			ratelimit.AppendPrefix(b, r, 24, 56),
 			ratelimit.AppendInt(b, 1),
 			ratelimit.AppendUint(b, 1),
 			ratelimit.AppendBool(b, true),
