@@ -18,6 +18,9 @@ func Suggest(word string, valid []string) string {
 	}
 	best, bestDist := "", limit+1
 	for _, v := range valid {
+		if n := len(v) - len(w); n >= bestDist || -n >= bestDist {
+			continue // at least n edits
+		}
 		if d := distance(w, fold(v)); d < bestDist {
 			best, bestDist = v, d
 		}

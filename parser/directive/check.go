@@ -1,8 +1,8 @@
 package directive
 
 import (
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
@@ -14,10 +14,10 @@ func (l *Limit) check() diag.List {
 	if diags := l.unused(); len(diags) > 0 {
 		return diags
 	}
-	diags := l.missing()
-	if l.switched() || len(diags) > 0 {
+	if diags := l.impossible(); len(diags) > 0 || l.switched() {
 		return diags
 	}
+	var diags diag.List
 	maxOpt := l.Directive.Option(optMax)
 	burst, cost := l.Directive.Option(optBurst), l.Directive.Option(optCost)
 	fixedCost := l.CostExpr == nil
@@ -34,10 +34,28 @@ func (l *Limit) check() diag.List {
 	if l.Initial != nil && (l.Burst > 0 || l.MaxExpr == nil) && *l.Initial > l.capacity() {
 		diags.Add(errInitialAboveCapacity(l.Directive.Option(optInitial), l.capacity()))
 	}
-	if len(diags) > 0 {
-		return diags
+	if len(diags) == 0 {
+		diags = l.validate()
 	}
-	return l.validate()
+	if len(diags) == 0 {
+		diags = l.shortWait()
+	}
+	return diags
+}
+
+// shortWait warns of a wait that hardly any call would survive: at the limit, a
+// call is admitted every Window/Max on average, and a call that costs more less
+// often. It is no error, since calls that come in step may want just that.
+func (l *Limit) shortWait() diag.List {
+	if l.MaxWait == 0 || l.MaxExpr != nil || l.CostExpr != nil || l.Algorithm == ratelimit.TimeQuota {
+		return nil
+	}
+	cost := min(max(l.Cost, 1), l.Max) // so that the product is at most Window
+	between := l.Window / time.Duration(l.Max) * time.Duration(cost)
+	if l.MaxWait >= between {
+		return nil
+	}
+	return diag.List{warnShortWait(l.Directive.Option(optMaxWait), between)}
 }
 
 // unused reports options that have no effect.
@@ -62,10 +80,15 @@ func (l *Limit) unused() diag.List {
 	return diags
 }
 
-// missing reports options that the algorithm cannot do without.
-func (l *Limit) missing() diag.List {
-	if l.Algorithm == timeQuota && l.Directive.Option(optMax) == nil {
+// impossible reports a limit that the algorithm cannot have.
+func (l *Limit) impossible() diag.List {
+	switch m := l.Directive.Option(optMax); {
+	case l.Algorithm == ratelimit.TimeQuota && m == nil:
 		return diag.List{errNoQuota(l)}
+	case l.MaxExpr != nil && l.Algorithm == ratelimit.LeakyBucket:
+		return diag.List{errDynamic(m, "the calls in a leaky-bucket leave it at one pace")}
+	case l.MaxExpr != nil && l.Warmup > 0:
+		return diag.List{errDynamic(m, "a warmup leads to one pace")}
 	}
 	return nil
 }
@@ -73,26 +96,19 @@ func (l *Limit) missing() diag.List {
 // validate reports what is left for the runtime to find: the arithmetic of the
 // algorithms.
 func (l *Limit) validate() diag.List {
-	known := []ratelimit.Algorithm{ratelimit.SlidingLog, ratelimit.FixedWindow, ratelimit.TokenBucket}
-	if l.MaxExpr != nil || l.Align != "" || !slices.Contains(known, l.Algorithm) {
-		return nil
-	}
-	policy := ratelimit.Policy{
-		ID: "p", Algorithm: l.Algorithm, Limit: l.Max, Window: l.Window, Burst: l.Burst, Mode: l.Mode,
-	}
+	policy := l.Policy()
+	policy.ID = "p"
 	err := policy.Validate()
-	if err == nil {
+	if err == nil || strings.HasSuffix(err.Error(), " is not supported") {
 		return nil
-	}
-	at := Span{len(Prefix), len(Prefix) + len(l.Directive.Text)}
-	for _, name := range []string{optBurst, optWindow, optMax} {
-		if a := l.Directive.Option(name); a != nil {
-			at = Span{a.NameSpan.Start, a.Value.Span.End}
-			break
-		}
 	}
 	text := strings.TrimPrefix(err.Error(), `ratelimit: policy "p": `)
-	return diag.List{errPolicy(l.Directive.At(at), at.End-at.Start, text)}
+	for _, name := range []string{optBurst, optSegments, optWindow, optMax} {
+		if a := l.Directive.Option(name); a != nil {
+			return diag.List{badOption(a, CodeOutOfRange, "%s", text)}
+		}
+	}
+	return diag.List{problem(l.Directive.Pos, len(Prefix)+len(l.Directive.Text), CodeOutOfRange, "%s", text)}
 }
 
 // switched reports whether l admits every call or none.

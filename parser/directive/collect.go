@@ -15,13 +15,14 @@ import (
 type Target struct {
 	Kind TargetKind
 	// Node is the *ast.FuncDecl of a Method, the *ast.Field of an
-	// InterfaceMethod, or the *ast.TypeSpec of a TypeDecl.
+	// InterfaceMethod, the *ast.TypeSpec of a TypeDecl, or the *ast.File of a
+	// Package.
 	Node ast.Node
 	// Type is the type that declares a method, or "" for other kinds.
 	Type string
 	// Spec is the interface of an InterfaceMethod, or nil for other kinds.
 	Spec *ast.TypeSpec
-	// Name is the name of the method or type.
+	// Name is the name of the method, type or package.
 	Name string
 	// Directives are those that may stand here, in the order written.
 	Directives []*Directive
@@ -46,7 +47,7 @@ func (t *Target) String() string {
 // of the file itself, not those that "//line" comments give, in which columns are
 // unknown.
 func Collect(fset *token.FileSet, file *ast.File, src []byte) ([]*Target, diag.List) {
-	c := &collector{fset: fset, file: file, src: src, targets: map[ast.Node]*Target{}}
+	c := &collector{fset: fset, file: file, src: src, targets: map[ast.Node]*Target{}, counts: map[ast.Node]int{}}
 	for _, group := range file.Comments {
 		for _, comment := range group.List {
 			c.comment(group, comment)
@@ -69,33 +70,60 @@ type collector struct {
 	src     []byte
 	layout  *layout // nil until a directive is found
 	targets map[ast.Node]*Target
+	counts  map[ast.Node]int // of the directives on a declaration or in a comment
 	diags   diag.List
 }
 
 func (c *collector) comment(group *ast.CommentGroup, comment *ast.Comment) {
 	p := c.fset.PositionFor(comment.Slash, false)
-	text := c.source(comment, p.Offset)
-	d, diags := Parse(text, diag.Pos{File: p.Filename, Line: p.Line, Col: p.Column})
-	c.diags.Add(diags...)
-	if d == nil {
+	pos := diag.Pos{File: p.Filename, Line: p.Line, Col: p.Column}
+	if !isDirective(comment.Text) {
+		_, diags := Parse(c.source(comment, p.Offset), pos)
+		c.diags.Add(diags...)
 		return
 	}
 	if c.layout == nil {
 		c.layout = newLayout(c.fset, c.file, c.src)
 	}
 	t, why := c.layout.target(group, comment)
-	if t == nil {
-		c.diags.Add(errMisplaced(d, why))
+	// Reading stops at the bound, whatever the directives say.
+	switch n := c.count(group, t); {
+	case n == MaxDirectives+1:
+		c.diags.Add(errTooManyDirectives(pos))
+		return
+	case n > MaxDirectives:
 		return
 	}
-	if findVerb(d.Verb) == nil {
-		return // reported by Parse
+	d, diags := Parse(c.source(comment, p.Offset), pos)
+	c.diags.Add(diags...)
+	switch {
+	case d == nil:
+	case t == nil:
+		c.diags.Add(errMisplaced(d, why))
+	case findVerb(d.Verb) == nil: // reported by Parse
+	default:
+		if known := c.targets[t.Node]; known != nil {
+			t = known
+		}
+		t.Directives = append(t.Directives, d)
+		c.targets[t.Node] = t
 	}
-	if known := c.targets[t.Node]; known != nil {
-		t = known
+}
+
+// isDirective reports whether comment is a directive, and not an empty one.
+func isDirective(comment string) bool {
+	rest, ok := strings.CutPrefix(comment, Prefix)
+	return ok && rest != "" && !isBlank(rest[0])
+}
+
+// count counts a directive of t, or of the group if it applies to nothing.
+func (c *collector) count(group *ast.CommentGroup, t *Target) int {
+	var on ast.Node = group
+	if t != nil {
+		on = t.Node
 	}
-	t.Directives = append(t.Directives, d)
-	c.targets[t.Node] = t
+	c.counts[on]++
+	return c.counts[on]
 }
 
 // source is the comment as the file has it. The parser drops carriage returns,

@@ -34,7 +34,7 @@ func (dec *decoder) units(l *Limit, a *Assignment, o *Option) {
 		l.Max = ratelimit.Unlimited
 	case text == wordBlocked:
 		l.Max = ratelimit.Blocked
-	case l.Algorithm == timeQuota:
+	case l.Algorithm == ratelimit.TimeQuota:
 		l.Max = int64(dec.duration(a) / time.Microsecond)
 	case isNumber(text) || integerHint(a, o) != "":
 		l.Max = dec.limit(a, o)
@@ -159,7 +159,7 @@ func (dec *decoder) duration(a *Assignment) time.Duration {
 	d, hint := parseDuration(a.Value.Text)
 	switch {
 	case hint != "" && a.Name == optMax:
-		dec.report(errDuration(a, string(timeQuota)+" counts time: "+hint))
+		dec.report(errDuration(a, string(ratelimit.TimeQuota)+" counts time: "+hint))
 	case hint != "":
 		dec.report(errDuration(a, hint))
 	default:

@@ -29,6 +29,9 @@ const Prefix = "//ratelimit:"
 // MaxLen is the longest text of a directive, in bytes, without the prefix.
 const MaxLen = 4 << 10
 
+// MaxDirectives is the most directives that can stand on one declaration.
+const MaxDirectives = 64
+
 // Span is a range of bytes of a comment, counted from its "//".
 type Span struct{ Start, End int }
 

@@ -2,6 +2,7 @@ package directive
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ const (
 	CodeNearMiss           = "near-miss"              // a comment that was meant to be a directive
 	CodeEmpty              = "empty-directive"        // nothing follows the prefix, or a verb that needs options has none
 	CodeTooLong            = "directive-too-long"     // more than MaxLen bytes
+	CodeTooManyDirectives  = "too-many-directives"    // more than MaxDirectives on one declaration
 	CodeCharacter          = "bad-character"          // a control, invisible or invalid character
 	CodeUnknownVerb        = "unknown-verb"           //
 	CodeUnknownOption      = "unknown-option"         //
@@ -42,6 +44,16 @@ const (
 	CodeWaitUnused         = "wait-unused"            // max-wait or max-queue without on-limit=wait
 	CodeRefusalUnused      = "refusal-unused"         // message or status of a refusal that nobody gets
 	CodeNameUnused         = "name-unused"            // name beside group
+	CodeDuplicateDefine    = "duplicate-define"       // two defines of one name in a package
+	CodeUnknownDefine      = "unknown-define"         // use of a name that nothing defines
+	CodeUnusedDefine       = "unused-define"          // a define, or an option of one, that no limit takes
+	CodeUnusedDefault      = "unused-default"         // an option of defaults that no limit takes
+	CodeShortWait          = "max-wait-too-short"     // a wait that hardly ever ends with an admission
+	CodeTooManyPolicies    = "too-many-policies"      // more than ratelimit.MaxPolicies on one method
+	CodeOnLimitDiffers     = "on-limit-differs"       // limits of one method that do not agree
+	CodeGroupDiffers       = "group-differs"          // limits of one group that do not agree
+	CodeEmptyUnused        = "on-empty-unused"        // on-empty without a key
+	CodeDynamicLimit       = "dynamic-limit"          // an expression for max where one number is needed
 	CodeMissingOption      = "missing-option"         // an option that is required
 	CodeInitialTooLarge    = "initial-above-capacity" //
 	CodeBurstBelowCost     = "burst-below-cost"       //
@@ -108,6 +120,9 @@ func errUnknownVerb(pos diag.Pos, word string) diag.Diagnostic {
 }
 
 func errUnknownOption(pos diag.Pos, v *Verb, name string) diag.Diagnostic {
+	if slices.Contains(v.Except, name) {
+		return problem(pos, len(name), CodeUnknownOption, "%s belongs to each limit itself and cannot be given in %s: %s", name, v.Name, whyExcept[name])
+	}
 	if len(v.Options) == 0 {
 		return problem(pos, len(name), CodeUnknownOption, "%s takes no options: remove %s", v.Name, show(name))
 	}
@@ -115,6 +130,14 @@ func errUnknownOption(pos diag.Pos, v *Verb, name string) diag.Diagnostic {
 	d.Suggestion = v.suggest(name)
 	d.Valid = v.optionNames()
 	return d
+}
+
+// whyExcept says what to do about options of limit that define or defaults do not
+// take.
+var whyExcept = map[string]string{
+	optName:  "write it on the limits",
+	optGroup: "write it on the limits, or in a define that they use",
+	optUse:   "a define cannot start from another; write the options out, or use=… on the limits",
 }
 
 func errDuplicateOption(pos diag.Pos, name string, firstCol int) diag.Diagnostic {
@@ -171,6 +194,11 @@ func badValue(a *Assignment, code, format string, args ...any) diag.Diagnostic {
 	d := problem(a.Value.Pos(0), 0, code, "%s=%s: %s", a.Name, clip(a.Value.Raw), fmt.Sprintf(format, args...))
 	d.EndCol = shift(a.Value.comment, a.Value.Span.End).Col
 	return d
+}
+
+// badOption is a problem of a as a whole, name and value.
+func badOption(a *Assignment, code, format string, args ...any) diag.Diagnostic {
+	return problem(a.pos(), a.Value.Span.End-a.NameSpan.Start, code, format, args...)
 }
 
 // badWord is a problem of a part of a value.
@@ -256,15 +284,15 @@ func errTextCharacter(w Word, a *Assignment) diag.Diagnostic {
 }
 
 func errStepDuration(w Word, a *Assignment, hint string) diag.Diagnostic {
-	return badWord(w, CodeBadDuration, "%s=…%s: %s", a.Name, clip(w.Text), hint)
+	return badWord(w, CodeBadDuration, "%s=%s: %s", a.Name, clip(w.Text), hint)
 }
 
 func errStepRange(w Word, a *Assignment, hint string) diag.Diagnostic {
-	return badWord(w, CodeOutOfRange, "%s=…%s: %s", a.Name, clip(w.Text), hint)
+	return badWord(w, CodeOutOfRange, "%s=%s: %s", a.Name, clip(w.Text), hint)
 }
 
 func errNotRising(w Word, a *Assignment) diag.Diagnostic {
-	return badWord(w, CodeLockNotRising, "%s=…%s: each time is longer than that before it: write for example 1m,10m,1h", a.Name, w.Text)
+	return badWord(w, CodeLockNotRising, "%s=…,%s: each time is longer than the one before it: write for example 1m,10m,1h", a.Name, w.Text)
 }
 
 func errName(a *Assignment) diag.Diagnostic {
@@ -278,12 +306,15 @@ func errIdentifier(a *Assignment, what string) diag.Diagnostic {
 // Policies.
 
 func errOtherAlgorithm(a *Assignment, o *Option, l *Limit) diag.Diagnostic {
-	names := make([]string, len(o.Algorithms))
-	for i, alg := range o.Algorithms {
-		names[i] = string(alg)
+	hint := fmt.Sprintf("remove %s, or choose another algorithm", a.Name)
+	if len(o.Algorithms) <= 2 {
+		names := make([]string, len(o.Algorithms))
+		for i, alg := range o.Algorithms {
+			names[i] = string(alg)
+		}
+		hint = fmt.Sprintf("write %s=%s, or remove %s", optAlgorithm, strings.Join(names, " or "), a.Name)
 	}
-	return problem(a.pos(), len(a.Name), o.unused, "%s has no effect on %s%s: write %s=%s, or remove %s",
-		a.Name, l.Algorithm, l.elsewhere(a), optAlgorithm, strings.Join(names, "|"), a.Name)
+	return problem(a.pos(), len(a.Name), o.unused, "%s has no effect on %s%s: %s", a.Name, l.Algorithm, l.elsewhere(a), hint)
 }
 
 func errNeeds(a *Assignment, o *Option, l *Limit) diag.Diagnostic {
@@ -291,7 +322,7 @@ func errNeeds(a *Assignment, o *Option, l *Limit) diag.Diagnostic {
 	if !strings.Contains(need, "=") {
 		need += "=…"
 	}
-	return problem(a.pos(), len(a.Name), o.unused, "%s has no effect without %s%s: write it too, or remove %s", a.Name, need, l.elsewhere(a), a.Name)
+	return problem(a.pos(), len(a.Name), o.unused, "%s has no effect without %s%s: write %s, or remove %s", a.Name, need, l.lacking(a), need, a.Name)
 }
 
 func errWithout(a *Assignment, o *Option) diag.Diagnostic {
@@ -301,14 +332,19 @@ func errWithout(a *Assignment, o *Option) diag.Diagnostic {
 // elsewhere names the limit that a, which stands in another directive, is of.
 func (l *Limit) elsewhere(a *Assignment) string {
 	p := l.Directive.Pos
-	switch at := a.Value.comment; {
-	case at == p:
+	if a.Value.comment == p {
 		return ""
-	case at.File == p.File:
-		return fmt.Sprintf(", which the limit of line %d has", p.Line)
-	default:
-		return fmt.Sprintf(", which the limit at %s:%d has", p.File, p.Line)
 	}
+	return ", which the limit " + whereFrom(p, a.Value.comment) + " has"
+}
+
+// lacking names the limit that a, which stands in another directive, is of, and
+// which lacks something.
+func (l *Limit) lacking(a *Assignment) string {
+	if a.Value.comment == l.Directive.Pos {
+		return ""
+	}
+	return ", which the limit " + whereFrom(l.Directive.Pos, a.Value.comment) + " lacks"
 }
 
 func errNoQuota(l *Limit) diag.Diagnostic {
@@ -330,14 +366,50 @@ func errCostAboveCapacity(a *Assignment, capacity int64) diag.Diagnostic {
 
 func errLogTooLarge(a *Assignment) diag.Diagnostic {
 	return badValue(a, CodeLogTooLarge, "a sliding log keeps every call, so %d is its most: write %s=%s for more",
-		ratelimit.MaxLogLimit, optAlgorithm, slidingWindow)
+		ratelimit.MaxLogLimit, optAlgorithm, ratelimit.SlidingWindow)
 }
 
-func errPolicy(pos diag.Pos, width int, text string) diag.Diagnostic {
-	return problem(pos, width, CodeOutOfRange, "%s", text)
+func errDynamic(a *Assignment, why string) diag.Diagnostic {
+	return badValue(a, CodeDynamicLimit, "%s, so its limit cannot be an expression: write a number", why)
+}
+
+func warnShortWait(a *Assignment, between time.Duration) diag.Diagnostic {
+	d := badValue(a, CodeShortWait, "at the limit a call is admitted every %v, so most calls that would wait are refused at once: raise max-wait, or write %s=%s", between, optOnLimit, OnLimitError)
+	d.Severity = diag.Warning
+	return d
+}
+
+func errManyPolicies(l *Limit) diag.Diagnostic {
+	return problem(l.Directive.Pos, len(Prefix)+len(l.Directive.Text), CodeTooManyPolicies, "more than %d policies, those of the type included, apply to one method: remove some", ratelimit.MaxPolicies)
+}
+
+func errOnLimitDiffers(a *Assignment, l, other *Limit) diag.Diagnostic {
+	return badValue(a, CodeOnLimitDiffers, "the policy %s has %s, and a method can do one thing only: write the same on both", other.whereFrom(l), other.onLimit())
+}
+
+// onLimit spells l's on-limit.
+func (l *Limit) onLimit() string {
+	if l.OnLimit == OnLimitFallback {
+		return optOnLimit + "=" + string(l.OnLimit) + ":" + l.Fallback.Text
+	}
+	return optOnLimit + "=" + string(l.OnLimit)
+}
+
+func errGroupDiffers(l, first *Limit, option string) diag.Diagnostic {
+	const format = "the limits of a group share counters, and that %s has another %s: write the same on both, or the policy in a define that both use"
+	if a := l.Directive.Option(option); a != nil {
+		return badOption(a, CodeGroupDiffers, format, first.whereFrom(l), option)
+	}
+	if a := l.Directive.Option(optGroup); a != nil {
+		return badOption(a, CodeGroupDiffers, format, first.whereFrom(l), option)
+	}
+	return problem(l.Directive.Pos, len(Prefix)+len(l.Directive.Text), CodeGroupDiffers, format, first.whereFrom(l), option)
 }
 
 func errDuplicate(l, first *Limit) diag.Diagnostic {
+	if a := l.Directive.Option(optGroup); a != nil {
+		return badValue(a, CodeDuplicatePolicy, "the policy %s is in this group too, so both would share one counter: give each a group of its own", first.whereFrom(l))
+	}
 	if a := l.Directive.Option(optName); a != nil {
 		return badValue(a, CodeDuplicatePolicy, "the policy %s has this name too: give each a name of its own", first.whereFrom(l))
 	}
@@ -354,8 +426,12 @@ func errUnreachable(l, by *Limit) diag.Diagnostic {
 // whereFrom says where l stands to a reader of the place of other. A type's limits
 // and its method's may be in different files.
 func (l *Limit) whereFrom(other *Limit) string {
-	p := l.Directive.Pos
-	if p.File == other.Directive.Pos.File {
+	return whereFrom(l.Directive.Pos, other.Directive.Pos)
+}
+
+// whereFrom says where p is to a reader of the place other.
+func whereFrom(p, other diag.Pos) string {
+	if p.File == other.File {
 		return fmt.Sprintf("of line %d", p.Line)
 	}
 	return fmt.Sprintf("at %s:%d", p.File, p.Line)
@@ -364,10 +440,65 @@ func (l *Limit) whereFrom(other *Limit) string {
 // days spells a duration of whole days without hours.
 func days(d time.Duration) string { return strconv.FormatInt(int64(d/(24*time.Hour)), 10) + "d" }
 
+// Defines and defaults.
+
+func errNoName(d *Directive) diag.Diagnostic {
+	return problem(d.At(d.VerbSpan), len(d.Verb), CodeMissingOption, "a define has a name, which use= refers to: write for example %s=standard", optName)
+}
+
+func errEmptyDefine(d *Directive, name *Assignment) diag.Diagnostic {
+	return problem(d.At(d.VerbSpan), len(d.Verb), CodeEmpty, "the define %s has no options, and so no effect: write for example max=100 window=1m, or remove it", name.Value.Text)
+}
+
+func errNoDefaults(d *Directive) diag.Diagnostic {
+	return problem(d.At(d.VerbSpan), len(d.Verb), CodeEmpty, "defaults without options has no effect: write for example key=user, or remove the directive")
+}
+
+func errDuplicateDefine(a *Assignment, first *Directive) diag.Diagnostic {
+	return badValue(a, CodeDuplicateDefine, "the define %s has this name too: give each a name of its own", whereFrom(first.Pos, a.Value.comment))
+}
+
+func errDuplicateDefaults(d, first *Directive) diag.Diagnostic {
+	return problem(d.Pos, len(Prefix)+len(d.Text), CodeDuplicateDirective, "the package has defaults already, those %s: join them", whereFrom(first.Pos, d.Pos))
+}
+
+func errUnknownDefine(a *Assignment, names []string) diag.Diagnostic {
+	hint := ""
+	if len(names) == 0 {
+		hint = fmt.Sprintf(": write %s%s name=%s … in the doc comment of the package", Prefix, VerbDefine, a.Value.Text)
+	}
+	d := badValue(a, CodeUnknownDefine, "the package defines no policy of this name%s", hint)
+	d.Suggestion = diag.Suggest(a.Value.Text, names)
+	d.Valid = names
+	return d
+}
+
+func errUnusedDefine(a *Assignment) diag.Diagnostic {
+	return badValue(a, CodeUnusedDefine, "no limit uses this policy: write use=%s on one, or remove the define", a.Value.Text)
+}
+
+func errUnusedInDefine(a *Assignment, name string) diag.Diagnostic {
+	return problem(a.pos(), len(a.Name), CodeUnusedDefine, "every limit that uses %s has a %s of its own: remove it here", name, a.Name)
+}
+
+func errUnusedDefault(a *Assignment) diag.Diagnostic {
+	return problem(a.pos(), len(a.Name), CodeUnusedDefault, "no limit of the package takes this %s: each has one of its own or an algorithm without it; remove it", a.Name)
+}
+
 // Places.
 
-func errMisplaced(d *Directive, why string) diag.Diagnostic {
-	return problem(d.Pos, len(Prefix)+len(d.Text), CodeMisplaced, "%s", why)
+func errMisplaced(d *Directive, why reason) diag.Diagnostic {
+	text := why.text
+	if v := findVerb(d.Verb); why.move && v != nil && slices.Equal(v.Targets, []TargetKind{Package}) {
+		text += ": move it to the doc comment of the package"
+	} else if why.move {
+		text += ": move it to the doc comment of a method or type"
+	}
+	return problem(d.Pos, len(Prefix)+len(d.Text), CodeMisplaced, "%s", text)
+}
+
+func errTooManyDirectives(pos diag.Pos) diag.Diagnostic {
+	return problem(pos, len(Prefix), CodeTooManyDirectives, "more than %d directives stand on one declaration: this one and those after it are not read", MaxDirectives)
 }
 
 func errWrongTarget(d *Directive, v *Verb, on TargetKind, name string) diag.Diagnostic {

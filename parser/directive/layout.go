@@ -2,10 +2,13 @@ package directive
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/scanner"
 	"go/token"
+	"math"
+	"slices"
 	"strings"
 )
 
@@ -15,15 +18,32 @@ type layout struct {
 	fset   *token.FileSet
 	src    []byte
 	owners map[*ast.CommentGroup]owner
-	// places are the declarations and the lists they stand in, outer before inner.
+	// places are the declarations and the lists they stand in, by their beginning,
+	// outer before inner.
 	places []place
+	// borders are the beginnings and ends of places, in order.
+	borders []border
+}
+
+// border is where another place begins to be the innermost.
+type border struct {
+	pos token.Pos
+	in  int // its index, or -1 for none
 }
 
 // owner is the declaration that a comment group documents. Either directives may
-// stand there, or why says what to do instead.
+// stand there, or why says why not.
 type owner struct {
 	target *Target
-	why    string
+	why    reason
+}
+
+// reason says why a directive applies to nothing.
+type reason struct {
+	text string
+	// move is set if what is to be done is to move the directive to a declaration
+	// that its verb can stand on.
+	move bool
 }
 
 // place is a range of the file that comments can stand before or in.
@@ -40,8 +60,8 @@ type place struct {
 
 func newLayout(fset *token.FileSet, file *ast.File, src []byte) *layout {
 	l := &layout{fset: fset, src: src, owners: map[*ast.CommentGroup]owner{}}
-	l.add(file.Package, file.Name.End(), "the package clause")
-	l.refuse(file.Doc, "a directive cannot stand on the package clause: move it to the doc comment of a method or type")
+	l.addTarget(file.Package, file.Name.End(), "the package clause")
+	l.own(file.Doc, Target{Kind: Package, Node: file, Name: file.Name.Name})
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
@@ -52,12 +72,42 @@ func newLayout(fset *token.FileSet, file *ast.File, src []byte) *layout {
 			l.add(decl.Pos(), decl.End(), "a declaration that cannot be parsed")
 		}
 	}
+	l.sort()
 	return l
+}
+
+// sort orders the places and finds their borders, so that a comment between them
+// is placed without looking at each.
+func (l *layout) sort() {
+	slices.SortStableFunc(l.places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.pos, b.pos), cmp.Compare(b.end, a.end))
+	})
+	var open []int
+	enter := func(pos token.Pos) {
+		in := -1
+		if n := len(open); n > 0 {
+			in = open[n-1]
+		}
+		l.borders = append(l.borders, border{pos, in})
+	}
+	leave := func(until token.Pos) {
+		for n := len(open); n > 0 && l.places[open[n-1]].end <= until; n = len(open) {
+			end := l.places[open[n-1]].end
+			open = open[:n-1]
+			enter(end)
+		}
+	}
+	for i, p := range l.places {
+		leave(p.pos)
+		open = append(open, i)
+		enter(p.pos)
+	}
+	leave(math.MaxInt)
 }
 
 // target returns what directives in the comment apply to, without directives, or
 // why they apply to nothing.
-func (l *layout) target(group *ast.CommentGroup, comment *ast.Comment) (*Target, string) {
+func (l *layout) target(group *ast.CommentGroup, comment *ast.Comment) (*Target, reason) {
 	if o, ok := l.owners[group]; ok {
 		return o.target, o.why
 	}
@@ -86,7 +136,7 @@ func (l *layout) own(doc *ast.CommentGroup, t Target) {
 	}
 }
 
-func (l *layout) refuse(doc *ast.CommentGroup, why string) {
+func (l *layout) refuse(doc *ast.CommentGroup, why reason) {
 	if doc != nil {
 		l.owners[doc] = owner{why: why}
 	}
@@ -125,7 +175,7 @@ func (l *layout) general(decl *ast.GenDecl) {
 				l.own(decl.Doc, typeTarget(spec))
 			}
 		} else {
-			l.refuse(decl.Doc, "a directive cannot stand on a group of types: move it to the doc comment of one of them")
+			l.refuse(decl.Doc, reason{text: "a directive cannot stand on a group of types: move it to the doc comment of one of them"})
 		}
 	} else {
 		l.refuse(decl.Doc, cannotStand(kind))
@@ -174,7 +224,7 @@ func (l *layout) inside(node ast.Node, named *ast.TypeSpec) {
 					l.refuse(f.Doc, cannotStand("embedded type"))
 					l.add(f.Pos(), f.End(), "an embedded type")
 				case n != iface:
-					l.refuse(f.Doc, "the interface has no name, so its methods cannot be limited: declare it as a type")
+					l.refuse(f.Doc, reason{text: "the interface has no name, so its methods cannot be limited: declare it as a type"})
 					l.add(f.Pos(), f.End(), "a method of an interface without a name")
 				default:
 					t := Target{Kind: InterfaceMethod, Node: f, Type: named.Name.Name, Spec: named, Name: f.Names[0].Name}
@@ -192,35 +242,38 @@ func (l *layout) inside(node ast.Node, named *ast.TypeSpec) {
 
 // floating says why the comment, which documents nothing, stands where it does not
 // apply to anything.
-func (l *layout) floating(group *ast.CommentGroup, comment *ast.Comment) string {
-	const move = "move it to the doc comment of a method or type"
+func (l *layout) floating(group *ast.CommentGroup, comment *ast.Comment) reason {
 	if l.trailing(comment.Slash) {
-		return "a directive stands on a line of its own above what it applies to: move it there"
+		return reason{text: "a directive stands on a line of its own above what it applies to: move it there"}
 	}
-	var in, next *place
-	for i := range l.places {
-		p := &l.places[i]
-		switch {
-		case p.pos <= comment.Pos() && comment.Pos() < p.end:
-			if p.body {
-				return "a directive has no effect inside the body of " + p.name + ": " + move
-			}
-			in = p
-		case p.pos >= comment.End() && next == nil:
-			next = p
-		}
-	}
+	in, next := l.around(comment)
 	switch {
+	case in != nil && in.body:
+		return reason{"a directive has no effect inside the body of " + in.name, true}
 	case in != nil && !in.list:
-		return "a directive has no effect inside " + in.name + ": " + move
+		return reason{"a directive has no effect inside " + in.name, true}
 	case next == nil || in != nil && next.pos >= in.end:
-		return "nothing follows that the directive could apply to: " + move
+		return reason{"nothing follows that the directive could apply to", true}
 	case !next.target:
-		return "a directive cannot stand on " + next.name + ": " + move
+		return reason{"a directive cannot stand on " + next.name, true}
 	case l.line(next.pos) > l.line(group.End())+1:
-		return "a blank line separates the directive from " + next.name + ": remove it"
+		return reason{text: "a blank line separates the directive from " + next.name + ": remove it"}
 	}
-	return "the directive is not in the doc comment of " + next.name + ": " + move
+	return reason{"the directive is not in the doc comment of " + next.name, true}
+}
+
+// around returns the innermost place that the comment stands in and the next that
+// begins after it; nil if there is none.
+func (l *layout) around(comment *ast.Comment) (in, next *place) {
+	i, _ := slices.BinarySearchFunc(l.borders, comment.Pos()+1, func(b border, pos token.Pos) int { return cmp.Compare(b.pos, pos) })
+	if i > 0 && l.borders[i-1].in >= 0 {
+		in = &l.places[l.borders[i-1].in]
+	}
+	i, _ = slices.BinarySearchFunc(l.places, comment.End(), func(p place, pos token.Pos) int { return cmp.Compare(p.pos, pos) })
+	if i < len(l.places) {
+		next = &l.places[i]
+	}
+	return in, next
 }
 
 // trailing reports whether something stands before pos in its line.
@@ -263,12 +316,12 @@ func (l *layout) droppedBody(end token.Pos) (from, to token.Pos, ok bool) {
 	}
 }
 
-func cannotStand(on string) string {
+func cannotStand(on string) reason {
 	article := "a "
 	if strings.ContainsRune("aeiou", rune(on[0])) {
 		article = "an "
 	}
-	return "a directive cannot stand on " + article + on + ": move it to the doc comment of a method or type"
+	return reason{"a directive cannot stand on " + article + on, true}
 }
 
 func typeTarget(spec *ast.TypeSpec) Target {

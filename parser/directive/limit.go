@@ -43,10 +43,10 @@ type Limit struct {
 	// Initial is the tokens of a new bucket; nil if it is not given, which means
 	// that it is full.
 	Initial  *int64
-	Refill   string // "smooth", "interval" or, of another algorithm, ""
+	Refill   ratelimit.Refill
 	Warmup   time.Duration
 	Segments int
-	Align    string // a unit of the calendar, or ""
+	Align    ratelimit.Align
 	TZ       string // the name of a zone that exists, or "" without Align
 	// Cost is the units of each call, if CostExpr is nil.
 	Cost     int64
@@ -63,9 +63,9 @@ type Limit struct {
 	Fallback Word // of OnLimitFallback
 	// MaxWait and MaxQueue are 0 if they are not given, which means unbounded.
 	MaxWait  time.Duration
-	MaxQueue int64
+	MaxQueue int
 	OnEmpty  ratelimit.OnEmpty
-	OnError  string // "local", "allow" or "deny"
+	OnError  ratelimit.OnError
 	Mode     ratelimit.Mode
 	// Name is the identity that the user chose, or "".
 	Name string
@@ -96,7 +96,7 @@ type Wrapper struct {
 
 // Limit gives the options of a limit directive their types and reports all that
 // is wrong with them, each for itself and, if there is no such fault and Parse
-// had none to report, with each other. The result is to be used only if nothing is
+// had none to report, with each other. The result is to be used only if no error is
 // reported. What a define or the defaults of the package say is known only after
 // Resolve.
 func (d *Directive) Limit() (Limit, diag.List) {
@@ -108,7 +108,7 @@ func (d *Directive) Limit() (Limit, diag.List) {
 	for i := range dec.verb.Options {
 		o := &dec.verb.Options[i]
 		a := d.Option(o.Name)
-		if a == nil && o.Default != "" && d.takes(o, l.Algorithm) {
+		if a == nil && o.Default != "" && d.takes(o, l.Algorithm) && (o.Name != optMax || l.Algorithm != ratelimit.TimeQuota) {
 			a = d.optionOrDefault(o)
 		}
 		if a != nil {
@@ -138,13 +138,13 @@ func (dec *decoder) limitOption(l *Limit, a *Assignment, o *Option) {
 		n := dec.integer(a, o)
 		l.Initial = &n
 	case optRefill:
-		l.Refill = dec.choice(a, o)
+		l.Refill = ratelimit.Refill(max(0, dec.index(a, o)))
 	case optWarmup:
 		l.Warmup = dec.duration(a)
 	case optSegments:
 		l.Segments = int(dec.integer(a, o))
 	case optAlign:
-		l.Align = dec.choice(a, o)
+		l.Align = ratelimit.Align(dec.choice(a, o))
 	case optTZ:
 		l.TZ = dec.zone(a)
 	case optCost:
@@ -179,11 +179,11 @@ func (dec *decoder) refusalOption(l *Limit, a *Assignment, o *Option) {
 	case optMaxWait:
 		l.MaxWait = dec.duration(a)
 	case optMaxQueue:
-		l.MaxQueue = dec.integer(a, o)
+		l.MaxQueue = int(dec.integer(a, o))
 	case optOnEmpty:
 		l.OnEmpty = ratelimit.OnEmpty(max(0, dec.index(a, o)))
 	case optOnError:
-		l.OnError = dec.choice(a, o)
+		l.OnError = ratelimit.OnError(max(0, dec.index(a, o)))
 	case optMode:
 		l.Mode = ratelimit.Mode(max(0, dec.index(a, o)))
 	case optName:
@@ -221,10 +221,55 @@ func (d *Directive) hasNeeds(o *Option) bool {
 		return true
 	}
 	name, value, valued := strings.Cut(o.Needs, "=")
-	if !valued {
-		return d.Option(name) != nil
+	a := d.optionOrDefault(findVerb(VerbLimit).option(name))
+	switch {
+	case valued:
+		return a.Value.Text == value
+	case name == optKey:
+		return strings.TrimSpace(a.Value.Text) != wordGlobal
 	}
-	return d.optionOrDefault(findVerb(VerbLimit).option(name)).Value.Text == value
+	return a.Value.Text != ""
+}
+
+// Policy is what the runtime is told of l, but for the ID.
+func (l *Limit) Policy() ratelimit.Policy {
+	p := ratelimit.Policy{
+		Directive: l.Directive.Text,
+		Key:       wordGlobal,
+		Global:    l.Key == nil,
+		Algorithm: l.Algorithm,
+		Limit:     l.Max,
+		Dynamic:   l.MaxExpr != nil,
+		Window:    l.Window,
+		Burst:     l.Burst,
+		Refill:    l.Refill,
+		Warmup:    l.Warmup,
+		Segments:  l.Segments,
+		Align:     l.Align,
+		TZ:        l.TZ,
+		Lock:      l.Lock,
+		Lease:     l.Lease,
+		Count:     l.Count != nil,
+		CostAfter: l.CostAfter != nil,
+		MaxWait:   l.MaxWait,
+		MaxQueue:  l.MaxQueue,
+		Mode:      l.Mode,
+		OnEmpty:   l.OnEmpty,
+		OnError:   l.OnError,
+		Store:     l.Store,
+		Message:   l.Message,
+		Status:    l.Status,
+	}
+	if l.Key != nil {
+		p.Key = l.Key.Text
+	}
+	if l.Initial != nil {
+		p.Initial = *l.Initial
+		if p.Initial == 0 {
+			p.Initial = ratelimit.Empty
+		}
+	}
+	return p
 }
 
 // Wrapper gives the options of a wrapper directive their types and reports all

@@ -32,7 +32,6 @@ func TestLimitDefaults(t *testing.T) {
 		Algorithm: ratelimit.SlidingLog,
 		Cost:      1,
 		OnLimit:   OnLimitError,
-		OnError:   "local",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -77,28 +76,28 @@ func TestEveryOptionOfLimitIsDecoded(t *testing.T) {
 		{"mode", "mode=off", func(l Limit) any { return l.Mode }, ratelimit.Off},
 		{"mode", "mode=enforce", func(l Limit) any { return l.Mode }, ratelimit.Enforce},
 		{"on-limit", "on-limit=error", func(l Limit) any { return l.OnLimit }, OnLimitError},
-		{"on-empty", "on-empty=deny", func(l Limit) any { return l.OnEmpty }, ratelimit.DenyEmpty},
-		{"on-empty", "on-empty=skip", func(l Limit) any { return l.OnEmpty }, ratelimit.DenyEmpty + 1},
-		{"on-empty", "on-empty=shared", func(l Limit) any { return l.OnEmpty }, ratelimit.DenyEmpty + 2},
+		{"on-empty", "key=x on-empty=deny", func(l Limit) any { return l.OnEmpty }, ratelimit.DenyEmpty},
+		{"on-empty", "key=x on-empty=skip", func(l Limit) any { return l.OnEmpty }, ratelimit.SkipEmpty},
+		{"on-empty", "key=x on-empty=shared", func(l Limit) any { return l.OnEmpty }, ratelimit.SharedEmpty},
 		{"max", "max=plan.Limit", func(l Limit) any { return text(l.MaxExpr) }, "plan.Limit"},
 		{"max", "max=plan.Limit", func(l Limit) any { return l.Max }, int64(0)},
 		{"max", "max=10s algorithm=time-quota", func(l Limit) any { return l.Max }, int64(10_000_000)},
 		{"max", "max=unlimited algorithm=time-quota", func(l Limit) any { return l.Max }, ratelimit.Unlimited},
 		{"window", "algorithm=concurrency", func(l Limit) any { return l.Window }, time.Duration(0)},
 		{"window", "algorithm=fixed-window align=day", func(l Limit) any { return l.Window }, time.Duration(0)},
-		{"algorithm", "algorithm=sliding-window", func(l Limit) any { return l.Algorithm }, slidingWindow},
-		{"algorithm", "algorithm=leaky-bucket", func(l Limit) any { return l.Algorithm }, leakyBucket},
-		{"algorithm", "algorithm=concurrency", func(l Limit) any { return l.Algorithm }, concurrency},
-		{"algorithm", "algorithm=time-quota max=1s", func(l Limit) any { return l.Algorithm }, timeQuota},
+		{"algorithm", "algorithm=sliding-window", func(l Limit) any { return l.Algorithm }, ratelimit.SlidingWindow},
+		{"algorithm", "algorithm=leaky-bucket", func(l Limit) any { return l.Algorithm }, ratelimit.LeakyBucket},
+		{"algorithm", "algorithm=concurrency", func(l Limit) any { return l.Algorithm }, ratelimit.Concurrency},
+		{"algorithm", "algorithm=time-quota max=1s", func(l Limit) any { return l.Algorithm }, ratelimit.TimeQuota},
 		{"burst", "algorithm=leaky-bucket burst=9", func(l Limit) any { return l.Burst }, int64(9)},
 		{"initial", "algorithm=token-bucket initial=0", func(l Limit) any { return *l.Initial }, int64(0)},
 		{"initial", "algorithm=token-bucket", func(l Limit) any { return l.Initial == nil }, true},
-		{"refill", "algorithm=token-bucket", func(l Limit) any { return l.Refill }, "smooth"},
-		{"refill", "algorithm=token-bucket refill=interval", func(l Limit) any { return l.Refill }, "interval"},
+		{"refill", "algorithm=token-bucket", func(l Limit) any { return l.Refill }, ratelimit.Smooth},
+		{"refill", "algorithm=token-bucket refill=interval", func(l Limit) any { return l.Refill }, ratelimit.Interval},
 		{"warmup", "algorithm=token-bucket warmup=10s", func(l Limit) any { return l.Warmup }, 10 * time.Second},
 		{"segments", "algorithm=sliding-window", func(l Limit) any { return l.Segments }, 10},
 		{"segments", "algorithm=sliding-window segments=60", func(l Limit) any { return l.Segments }, 60},
-		{"align", "algorithm=fixed-window align=week", func(l Limit) any { return l.Align }, "week"},
+		{"align", "algorithm=fixed-window align=week", func(l Limit) any { return l.Align }, ratelimit.AlignWeek},
 		{"tz", "algorithm=fixed-window align=week", func(l Limit) any { return l.TZ }, "UTC"},
 		{"tz", "algorithm=fixed-window align=week tz=Asia/Tokyo", func(l Limit) any { return l.TZ }, "Asia/Tokyo"},
 		{"cost-after", "cost-after=len(result)", func(l Limit) any { return text(l.CostAfter) }, "len(result)"},
@@ -115,11 +114,11 @@ func TestEveryOptionOfLimitIsDecoded(t *testing.T) {
 		{"on-limit", "on-limit=zero", func(l Limit) any { return l.OnLimit }, OnLimitZero},
 		{"on-limit", "on-limit=fallback:Cached", func(l Limit) any { return l.OnLimit }, OnLimitFallback},
 		{"on-limit", "on-limit=fallback:Cached", func(l Limit) any { return l.Fallback.Text }, "Cached"},
-		{"max-wait", "on-limit=wait max-wait=2s", func(l Limit) any { return l.MaxWait }, 2 * time.Second},
-		{"max-queue", "on-limit=wait max-queue=7", func(l Limit) any { return l.MaxQueue }, int64(7)},
-		{"max-queue", "on-limit=wait max-queue=0", func(l Limit) any { return l.MaxQueue }, int64(0)},
-		{"on-error", "on-error=allow", func(l Limit) any { return l.OnError }, "allow"},
-		{"on-error", "on-error=deny", func(l Limit) any { return l.OnError }, "deny"},
+		{"max-wait", "window=1s on-limit=wait max-wait=2s", func(l Limit) any { return l.MaxWait }, 2 * time.Second},
+		{"max-queue", "on-limit=wait max-queue=7", func(l Limit) any { return l.MaxQueue }, 7},
+		{"max-queue", "on-limit=wait max-queue=0", func(l Limit) any { return l.MaxQueue }, 0},
+		{"on-error", "on-error=allow", func(l Limit) any { return l.OnError }, ratelimit.AllowOnError},
+		{"on-error", "on-error=deny", func(l Limit) any { return l.OnError }, ratelimit.DenyOnError},
 		{"group", "group=uploads", func(l Limit) any { return l.Group }, "uploads"},
 		{"store", "store=redis", func(l Limit) any { return l.Store }, "redis"},
 		{"message", "message=`Größe, \"please\"`", func(l Limit) any { return l.Message }, "Größe, \"please\""},
@@ -165,9 +164,8 @@ func TestLimitsPassTheRuntimesValidation(t *testing.T) {
 		"max=94906265 algorithm=token-bucket window=1s",
 	} {
 		l := limit(t, options)
-		p := ratelimit.Policy{
-			ID: "x", Algorithm: l.Algorithm, Limit: l.Max, Window: l.Window, Burst: l.Burst, Mode: l.Mode, OnEmpty: l.OnEmpty,
-		}
+		p := l.Policy()
+		p.ID = "x"
 		if err := p.Validate(); err != nil {
 			t.Errorf("%s: %v", options, err)
 		}

@@ -35,6 +35,10 @@ func Parse(comment string, pos diag.Pos) (*Directive, diag.List) {
 	return nil, nil
 }
 
+// maxProblems is how many problems of one directive are reported before the rest of
+// it is left unread.
+const maxProblems = 20
+
 // reader reads the text of one directive. All offsets are those of the comment.
 type reader struct {
 	comment string
@@ -59,7 +63,7 @@ func parse(comment string, pos diag.Pos) (*Directive, diag.List) {
 	}
 	p.characters()
 	p.readVerb()
-	for p.skipBlanks(); p.off < len(p.comment); p.skipBlanks() {
+	for p.skipBlanks(); p.off < len(p.comment) && len(p.diags) < maxProblems; p.skipBlanks() {
 		p.readOption()
 	}
 	p.d.broken = len(p.diags) > 0
@@ -73,7 +77,7 @@ func (p *reader) characters() {
 	for i := len(Prefix); i < len(p.comment); {
 		r, n := utf8.DecodeRuneInString(p.comment[i:])
 		bad := (r == utf8.RuneError && n == 1) || !unicode.IsPrint(r) && r != '\t'
-		if bad && !inRun {
+		if bad && !inRun && len(p.bad) < maxProblems {
 			p.report(errCharacter(p.at(i), p.comment[i:i+n]))
 			p.bad = append(p.bad, i)
 		}

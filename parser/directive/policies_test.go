@@ -3,6 +3,7 @@ package directive
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,8 @@ import (
 
 func TestCheckLimits(t *testing.T) {
 	t.Parallel()
-	const bucket, fixed = "algorithm=token-bucket ", "algorithm=fixed-window "
+	const bucket, fixed, sliding = "algorithm=token-bucket ", "algorithm=fixed-window ", "algorithm=sliding-window "
+	const leaky, flight = "algorithm=leaky-bucket ", "algorithm=concurrency "
 	for _, tc := range []struct {
 		name   string
 		limits []string
@@ -59,6 +61,43 @@ func TestCheckLimits(t *testing.T) {
 		{"huge numbers", []string{bucket + "max=1 window=3660d burst=1", fixed + "max=1073741824 window=3660d"}, "1 unreachable-policy"},
 		{"huge windows", []string{"max=1 window=1us", fixed + "max=1073741824 window=3660d"}, ""},
 
+		{"sliding window under a log", []string{sliding + "max=1 window=1m", "max=60 window=1h"}, "1 unreachable-policy"},
+		{"log under a sliding window that counts for longer", []string{"max=10 window=1m", sliding + "max=11 window=1m"}, ""},
+		{"log under a sliding window that counts for longer, and fits", []string{"max=10 window=1m", sliding + "max=20 window=1m"}, "1 unreachable-policy"},
+		{"equal sliding windows", []string{sliding + "max=9 name=a", sliding + "max=10 name=b"}, "1 unreachable-policy"},
+		{"sliding windows of other parts", []string{sliding + "max=10 name=a", sliding + "max=10 segments=20 name=b"}, ""},
+		{"equal calendars", []string{fixed + "max=5 align=day name=a", fixed + "max=6 align=day name=b"}, "1 unreachable-policy"},
+		{"calendars of other zones", []string{fixed + "max=5 align=day name=a", fixed + "max=6 align=day tz=Asia/Tokyo name=b"}, ""},
+		{"calendars of other units", []string{fixed + "max=5 align=day", fixed + "max=500 align=month name=b"}, ""},
+		{"a log on a calendar", []string{"max=1 window=1m", fixed + "max=100 align=minute"}, ""},
+		{"a calendar under a log", []string{fixed + "max=1 align=minute", "max=100 window=1m"}, ""},
+		{"calls in flight", []string{"max=1 window=1s", flight + "max=100"}, ""},
+		{"calls in flight bound no rate", []string{flight + "max=1", "max=100 window=1h"}, ""},
+		{"calls in flight bound no bucket", []string{flight + "max=1", bucket + "max=100 window=1h"}, ""},
+		{"two of calls in flight", []string{flight + "max=1 name=a", flight + "max=2 name=b"}, "1 unreachable-policy"},
+		{"two of calls in flight, other leases", []string{flight + "max=1 lease=1s name=a", flight + "max=2 name=b"}, ""},
+		{"leaky buckets are not judged", []string{leaky + "max=1 window=1h", "max=100 window=1m"}, ""},
+		{"nothing is known of an expression", []string{"max=n window=1m", "max=100 window=1h"}, ""},
+		{"nothing is known below an expression", []string{"max=1 window=1m", "max=n window=1h"}, ""},
+		{"counted calls only", []string{"max=1 window=1m count=`err != nil`", "max=100 window=1h"}, ""},
+		{"charged after", []string{"max=1 window=1m", "max=100 window=1h cost-after=n"}, ""},
+		{"some calls only", []string{"max=1 window=1m when=a", "max=100 window=1h"}, ""},
+		{"the same calls only", []string{"max=1 window=1m when=a unless=b", "max=100 window=1h when=a unless=b"}, "1 unreachable-policy"},
+		{"a group counts other calls", []string{"max=1 window=1m", "max=100 window=1h group=g"}, ""},
+		{"calls without a key", []string{"max=1 window=1m key=user on-empty=skip", "max=100 window=1h key=user"}, ""},
+		{"another store", []string{"max=1 window=1m", "max=100 window=1h store=redis"}, ""},
+		{"another way to fail", []string{"max=1 window=1m on-error=allow", "max=100 window=1h"}, ""},
+		{"a bucket that begins empty", []string{"max=1 window=1m", bucket + "max=100 window=1m initial=0"}, ""},
+		{"a bucket that is refilled at once", []string{bucket + "max=1 window=1m refill=interval", "max=100 window=1m"}, ""},
+		{"a bucket that starts slowly", []string{"max=1 window=1m", bucket + "max=100 window=1m warmup=1m"}, ""},
+		{"a lock is no reason", []string{"max=1 window=1m lock=1h", "max=100 window=1h lock=1h"}, "1 unreachable-policy"},
+
+		{"one group", []string{"max=5 group=g", "max=100 window=1h group=g"}, "1 duplicate-policy"},
+		{"other groups", []string{"max=5 key=ip group=g", "max=100 key=user group=h"}, ""},
+		{"one waits, one refuses", []string{"max=5 window=1m on-limit=wait", "max=100 window=1h"}, "0 on-limit-differs"},
+		{"one refuses, one waits", []string{"max=5 window=1m", "max=100 window=1h on-limit=wait"}, "1 on-limit-differs"},
+		{"other fallbacks", []string{"max=5 window=1m on-limit=fallback:A", "max=100 window=1h on-limit=fallback:B"}, "1 on-limit-differs"},
+		{"one fallback", []string{"max=5 window=1m on-limit=fallback:A", "max=100 window=1h on-limit=fallback:A"}, ""},
 		{"one identity", []string{"max=5 window=1m", "max=3 window=1m"}, "1 duplicate-policy"},
 		{"one identity with a key", []string{"max=5 window=1m key=ip", "max=3 window=60s key=`ip`"}, "1 duplicate-policy"},
 		{"one name", []string{"max=5 window=1m name=a", "max=100 window=1h name=a"}, "1 duplicate-policy"},
@@ -78,6 +117,82 @@ func TestCheckLimits(t *testing.T) {
 				t.Errorf("got %q, want %q\n%s", got, tc.want, render(diags))
 			}
 		})
+	}
+}
+
+func TestMoreThanSixtyFourPoliciesOfOneMethodAreAnError(t *testing.T) {
+	t.Parallel()
+	var options []string
+	for i := range ratelimit.MaxPolicies + 1 {
+		options = append(options, fmt.Sprintf("max=5 key=user name=n%d mode=shadow", i))
+	}
+	limits := parseLimits(t, options)
+	if diags := CheckLimits(limits[:ratelimit.MaxPolicies]); slices.ContainsFunc(diags, func(d diag.Diagnostic) bool { return d.Code == CodeTooManyPolicies }) {
+		t.Errorf("%d: %s", ratelimit.MaxPolicies, render(diags))
+	}
+	if diags := CheckLimits(limits); len(diags) != 1 || diags[0].Code != CodeTooManyPolicies || diags[0].Pos.Line != ratelimit.MaxPolicies+1 {
+		t.Errorf("%d: %s", len(limits), render(diags))
+	}
+}
+
+// What may differ within a group is what a call costs and gets, and which calls
+// count; any other option that one limit of a group has and another has not is
+// reported. Every option of limit is one or the other.
+func TestLimitsOfAGroupAgree(t *testing.T) {
+	t.Parallel()
+	free := map[string][2]string{
+		optCost:    {"cost=2", "cost=len(x)"},
+		optWhen:    {"when=a", "unless=b"},
+		optUnless:  {"unless=a", ""},
+		optOnLimit: {"on-limit=zero", "on-limit=fallback:A"},
+		optKey:     {"key=req.User", "key=in.User"},
+		optCount:   {"count=`err != nil`", "count=`err == nil`"},
+		optUse:     {"use=a", "use=b"},
+		optGroup:   {"", ""},
+		optName:    {"", ""}, // cannot stand beside group
+	}
+	bound := map[string][2]string{
+		optMax:       {"max=5", "max=n"},
+		optWindow:    {"window=1h", ""},
+		optKey:       {"key=user", ""},
+		optAlgorithm: {"algorithm=sliding-log", "algorithm=token-bucket"},
+		optBurst:     {"algorithm=token-bucket burst=9", "algorithm=token-bucket"},
+		optInitial:   {"algorithm=token-bucket initial=0", "algorithm=token-bucket"},
+		optRefill:    {"algorithm=token-bucket refill=interval", "algorithm=token-bucket"},
+		optWarmup:    {"algorithm=token-bucket warmup=1s", "algorithm=token-bucket"},
+		optSegments:  {"algorithm=sliding-window segments=9", "algorithm=sliding-window"},
+		optAlign:     {"algorithm=fixed-window align=day", "algorithm=fixed-window align=week"},
+		optTZ:        {"algorithm=fixed-window align=day tz=Asia/Tokyo", "algorithm=fixed-window align=day"},
+		optCostAfter: {"cost-after=n", ""},
+		optCount:     {"count=`err != nil`", ""},
+		optLock:      {"lock=1m", ""},
+		optLease:     {"algorithm=concurrency lease=1s", "algorithm=concurrency"},
+		optMaxWait:   {"on-limit=wait max-wait=1h", "on-limit=wait"},
+		optMaxQueue:  {"on-limit=wait max-queue=1", "on-limit=wait"},
+		optOnEmpty:   {"key=user on-empty=skip", "key=user"},
+		optOnError:   {"on-error=deny", ""},
+		optMode:      {"mode=shadow", ""},
+		optStore:     {"store=redis", ""},
+		optMessage:   {"message=no", ""},
+		optStatus:    {"status=503", ""},
+	}
+	for _, o := range limitOptions {
+		pair, isFree := free[o.Name]
+		differ, isBound := bound[o.Name]
+		if !isFree && !isBound {
+			t.Errorf("no test for %s", o.Name)
+		}
+		if isFree {
+			if diags := CheckGroup(parseLimits(t, []string{"group=g " + pair[0], "group=g " + pair[1]})); len(diags) > 0 {
+				t.Errorf("%s: %s", pair, render(diags))
+			}
+		}
+		if isBound {
+			diags := CheckGroup(parseLimits(t, []string{"group=g " + differ[0], "group=g " + differ[1]}))
+			if len(diags) != 1 || diags[0].Code != CodeGroupDiffers || !strings.Contains(diags[0].Message, "another "+o.Name+":") {
+				t.Errorf("%s: %s", differ, render(diags))
+			}
+		}
 	}
 }
 
@@ -127,14 +242,17 @@ func parseLimits(t *testing.T, options []string) []Limit {
 // there some play must make the policy refuse if it is not reported.
 func TestUnreachablePoliciesNeverRefuse(t *testing.T) {
 	t.Parallel()
-	algorithms := []ratelimit.Algorithm{ratelimit.SlidingLog, ratelimit.FixedWindow, ratelimit.TokenBucket}
+	algorithms := []ratelimit.Algorithm{ratelimit.SlidingLog, ratelimit.FixedWindow, ratelimit.TokenBucket, ratelimit.SlidingWindow}
 	rng := rand.New(rand.NewPCG(1, 2))
 	small := func() Limit {
 		l := Limit{
 			Algorithm: algorithms[rng.IntN(len(algorithms))],
 			Max:       1 + rng.Int64N(5),
-			Window:    time.Duration(1 + rng.IntN(6)),
+			Window:    time.Duration(1+rng.IntN(6)) * time.Microsecond,
 			Cost:      1,
+		}
+		if l.Algorithm == ratelimit.SlidingWindow {
+			l.Segments = 2 + rng.IntN(3)
 		}
 		if l.Algorithm == ratelimit.TokenBucket {
 			l.Burst = 1 + rng.Int64N(5)
@@ -163,7 +281,7 @@ func TestUnreachablePoliciesNeverRefuse(t *testing.T) {
 }
 
 func brief(l *Limit) string {
-	return fmt.Sprintf("%s %d per %d burst %d", l.Algorithm, l.Max, l.Window, l.Burst)
+	return fmt.Sprintf("%s %d per %v burst %d segments %d", l.Algorithm, l.Max, l.Window, l.Burst, l.Segments)
 }
 
 // greedyRefuses calls as often as b admits, at every instant.
@@ -196,7 +314,7 @@ func randomRefuses(rng *rand.Rand, b, a *Limit) bool {
 	return false
 }
 
-// counter counts as the algorithm's definition says, in whole units of time.
+// counter counts as the algorithm's definition says, in whole microseconds.
 type counter struct {
 	limit *Limit
 	calls []int64 // of a log
@@ -207,12 +325,22 @@ type counter struct {
 }
 
 func (c *counter) admits(now int64) bool {
-	w := int64(c.limit.Window)
+	w := c.limit.Window.Microseconds()
 	switch c.limit.Algorithm {
 	case ratelimit.SlidingLog:
 		n := int64(0)
 		for _, t := range c.calls {
 			if now-t < w {
+				n++
+			}
+		}
+		return n < c.limit.Max
+	case ratelimit.SlidingWindow:
+		segments := int64(c.limit.Segments)
+		part := (w + segments - 1) / segments
+		n := int64(0)
+		for _, t := range c.calls {
+			if now/part-t/part <= segments {
 				n++
 			}
 		}
@@ -225,7 +353,7 @@ func (c *counter) admits(now int64) bool {
 }
 
 func (c *counter) charge(now int64) {
-	w := int64(c.limit.Window)
+	w := c.limit.Window.Microseconds()
 	c.calls = append(c.calls, now)
 	if c.used == 0 || now-c.start >= w {
 		c.start, c.used = now, 0

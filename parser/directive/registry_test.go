@@ -64,6 +64,8 @@ func (v *Verb) required() string {
 func context(o *Option) string {
 	text := ""
 	switch {
+	case o.Needs == optKey:
+		text = "key=user "
 	case o.Needs == optAlign:
 		text = "algorithm=fixed-window align=day "
 	case o.Needs != "":

@@ -58,16 +58,15 @@ const (
 	wordGlobal    = "global"
 )
 
-// The algorithms of later versions of the runtime.
-const (
-	slidingWindow ratelimit.Algorithm = "sliding-window"
-	leakyBucket   ratelimit.Algorithm = "leaky-bucket"
-	concurrency   ratelimit.Algorithm = "concurrency"
-	timeQuota     ratelimit.Algorithm = "time-quota"
-)
-
 // MaxSteps is the greatest length of a list of locks.
-const MaxSteps = 16
+const MaxSteps = 32
+
+// Groups of algorithms that take the same options.
+var (
+	counted  = []ratelimit.Algorithm{ratelimit.SlidingLog, ratelimit.SlidingWindow, ratelimit.FixedWindow, ratelimit.TokenBucket, ratelimit.LeakyBucket}
+	costed   = append(slices.Clip(counted), ratelimit.Concurrency)
+	windowed = append(slices.Clip(counted), ratelimit.TimeQuota)
+)
 
 // limitOptions are the options of limit. Where an option goes with some algorithms
 // only, that is said here and nowhere else.
@@ -80,7 +79,7 @@ var limitOptions = []Option{
 	},
 	{
 		Name: optWindow, Type: Duration, Default: "1m",
-		Algorithms: []ratelimit.Algorithm{ratelimit.SlidingLog, slidingWindow, ratelimit.FixedWindow, ratelimit.TokenBucket, leakyBucket, timeQuota},
+		Algorithms: windowed,
 		Without:    optAlign, unused: CodeWindowUnused,
 		Aliases: []string{"per", "period", "interval", "duration", "every"},
 		Doc:     "length of the window; d is 24 hours and w 7 days",
@@ -95,8 +94,8 @@ var limitOptions = []Option{
 	{
 		Name: optAlgorithm, Type: Choice, Default: string(ratelimit.SlidingLog),
 		Values: []string{
-			string(ratelimit.SlidingLog), string(slidingWindow), string(ratelimit.FixedWindow),
-			string(ratelimit.TokenBucket), string(leakyBucket), string(concurrency), string(timeQuota),
+			string(ratelimit.SlidingLog), string(ratelimit.SlidingWindow), string(ratelimit.FixedWindow),
+			string(ratelimit.TokenBucket), string(ratelimit.LeakyBucket), string(ratelimit.Concurrency), string(ratelimit.TimeQuota),
 		},
 		Aliases: []string{"algo", "strategy", "type"},
 		Doc:     "how calls are counted: exactly, in parts of a window, per window, with bursts, evenly spaced, while they run, or by their time",
@@ -104,33 +103,33 @@ var limitOptions = []Option{
 	},
 	{
 		Name: optBurst, Type: Integer, Min: 1, Max: ratelimit.MaxLimit,
-		Algorithms: []ratelimit.Algorithm{ratelimit.TokenBucket, leakyBucket}, unused: CodeBurstUnused,
+		Algorithms: []ratelimit.Algorithm{ratelimit.TokenBucket, ratelimit.LeakyBucket}, Without: optWarmup, unused: CodeBurstUnused,
 		Aliases: []string{"capacity"},
 		Doc:     "capacity of a token or leaky bucket; max if not given",
 		Example: "algorithm=token-bucket max=10 window=1s burst=20",
 	},
 	{
 		Name: optInitial, Type: Integer, Min: 0, Max: ratelimit.MaxLimit,
-		Algorithms: []ratelimit.Algorithm{ratelimit.TokenBucket}, unused: CodeOptionUnused,
+		Algorithms: []ratelimit.Algorithm{ratelimit.TokenBucket}, Without: optWarmup, unused: CodeOptionUnused,
 		Aliases: []string{"start"},
 		Doc:     "tokens of a new bucket; full if not given",
 		Example: "algorithm=token-bucket initial=0",
 	},
 	{
 		Name: optRefill, Type: Choice, Values: []string{"smooth", "interval"}, Default: "smooth",
-		Algorithms: []ratelimit.Algorithm{ratelimit.TokenBucket}, unused: CodeOptionUnused,
+		Algorithms: []ratelimit.Algorithm{ratelimit.TokenBucket}, Without: optWarmup, unused: CodeOptionUnused,
 		Doc:     "how tokens come back: one at a time, or max at once each window",
 		Example: "algorithm=token-bucket refill=interval",
 	},
 	{
 		Name: optWarmup, Type: Duration,
 		Algorithms: []ratelimit.Algorithm{ratelimit.TokenBucket}, unused: CodeOptionUnused,
-		Doc:     "how long a bucket that was idle takes to reach its full rate, beginning at a third of it",
-		Example: "algorithm=token-bucket warmup=10s",
+		Doc:     "slow start: how long a bucket that was idle takes to reach its full pace, beginning at a third of it",
+		Example: "algorithm=token-bucket max=100 window=1s warmup=10s",
 	},
 	{
 		Name: optSegments, Type: Integer, Min: 2, Max: 60, Default: "10",
-		Algorithms: []ratelimit.Algorithm{slidingWindow}, unused: CodeOptionUnused,
+		Algorithms: []ratelimit.Algorithm{ratelimit.SlidingWindow}, unused: CodeOptionUnused,
 		Aliases: []string{"parts", "buckets", "slots"},
 		Doc:     "parts of a sliding window",
 		Example: "algorithm=sliding-window segments=60",
@@ -150,20 +149,20 @@ var limitOptions = []Option{
 	},
 	{
 		Name: optCost, Type: Cost, Default: "1",
-		Algorithms: []ratelimit.Algorithm{ratelimit.SlidingLog, slidingWindow, ratelimit.FixedWindow, ratelimit.TokenBucket, leakyBucket, concurrency}, unused: CodeOptionUnused,
+		Algorithms: costed, unused: CodeOptionUnused,
 		Aliases: []string{"weight", "tokens", "units"},
 		Doc:     "units that one call takes",
 		Example: "cost=`len(req.Items)`",
 	},
 	{
 		Name: optCostAfter, Type: Amount,
-		Algorithms: []ratelimit.Algorithm{ratelimit.SlidingLog, slidingWindow, ratelimit.FixedWindow, ratelimit.TokenBucket}, unused: CodeOptionUnused,
+		Algorithms: counted, unused: CodeOptionUnused,
 		Doc:     "units charged after the call besides, over arguments and results",
 		Example: "cost-after=`len(result)`",
 	},
 	{
 		Name: optCount, Type: Condition,
-		Algorithms: []ratelimit.Algorithm{ratelimit.SlidingLog, slidingWindow, ratelimit.FixedWindow, ratelimit.TokenBucket}, unused: CodeOptionUnused,
+		Algorithms: counted, Without: optWarmup, unused: CodeOptionUnused,
 		Aliases: []string{"count-if", "only"},
 		Doc:     "only calls for which it holds stay counted; what a call takes is reserved before it and given back after it",
 		Example: "count=`err != nil`",
@@ -188,7 +187,7 @@ var limitOptions = []Option{
 	},
 	{
 		Name: optLease, Type: Duration, Default: "1m",
-		Algorithms: []ratelimit.Algorithm{concurrency}, unused: CodeLeaseUnused,
+		Algorithms: []ratelimit.Algorithm{ratelimit.Concurrency}, unused: CodeLeaseUnused,
 		Aliases: []string{"ttl"},
 		Doc:     "time after which a holder that died gives its place back",
 		Example: "algorithm=concurrency lease=5m",
@@ -203,7 +202,7 @@ var limitOptions = []Option{
 		Name: optMaxWait, Type: Duration, Needs: optOnLimit + "=" + string(OnLimitWait), unused: CodeWaitUnused,
 		Aliases: []string{"timeout", "wait"},
 		Doc:     "longest wait; a call that cannot be admitted by then is refused at once; as long as its context allows if not given",
-		Example: "on-limit=wait max-wait=2s",
+		Example: "max=100 window=1s on-limit=wait max-wait=2s",
 	},
 	{
 		Name: optMaxQueue, Type: Integer, Min: 0, Max: ratelimit.MaxLimit, Default: "0", Needs: optOnLimit + "=" + string(OnLimitWait), unused: CodeWaitUnused,
@@ -212,10 +211,10 @@ var limitOptions = []Option{
 		Example: "on-limit=wait max-queue=100",
 	},
 	{
-		Name: optOnEmpty, Type: Choice, Values: []string{"deny", "skip", "shared"}, Default: "deny",
+		Name: optOnEmpty, Type: Choice, Values: []string{"deny", "skip", "shared"}, Default: "deny", Needs: optKey, unused: CodeEmptyUnused,
 		Aliases: []string{"on-missing", "on-no-key"},
 		Doc:     "what becomes of a call whose key is absent or empty: refused with ErrNoKey, not limited, or counted together with all others like it",
-		Example: "on-empty=skip",
+		Example: "key=user on-empty=skip",
 	},
 	{
 		Name: optOnError, Type: Choice, Values: []string{"local", "allow", "deny"}, Default: "local",

@@ -1,0 +1,193 @@
+package directive
+
+import (
+	"slices"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+)
+
+// Resolve gives the limits among the directives of one package the options that
+// they have from its define and defaults directives. A limit takes an option from,
+// in this order, itself, the define that it uses, the defaults; what it takes excludes
+// what has no effect beside it, such as window beside align. Of the defaults it
+// takes only what has an effect on it; what the define says must have one.
+//
+// It reports what is wrong with defines and defaults themselves: unknown,
+// duplicate and unused ones, and options of theirs that no limit takes. Whether
+// their values make sense is reported by Limit, for each limit that takes them.
+//
+// Resolve changes the directives, so it is to be called once for them, before
+// Limit. Calls for different packages may run concurrently.
+func Resolve(directives []*Directive) diag.List {
+	r := resolver{defines: map[string]*Directive{}, used: map[string]bool{}, taken: map[*Assignment]bool{}}
+	for _, d := range directives {
+		switch d.Verb {
+		case VerbDefine:
+			r.define(d)
+		case VerbDefaults:
+			r.setDefaults(d)
+		}
+	}
+	for _, d := range directives {
+		if d.Verb == VerbLimit {
+			r.limit(d)
+		}
+	}
+	r.unused()
+	r.diags.Sort()
+	return r.diags
+}
+
+type resolver struct {
+	defines  map[string]*Directive
+	names    []string // of defines, in the order written
+	defaults *Directive
+	used     map[string]bool
+	taken    map[*Assignment]bool
+	unsure   bool // a directive could not be read, so that what it uses is unknown
+	diags    diag.List
+}
+
+// define notes a define by its name.
+func (r *resolver) define(d *Directive) {
+	r.unsure = r.unsure || d.broken
+	a := d.own(optName)
+	if a == nil {
+		if !d.broken {
+			r.diags.Add(errNoName(d))
+		}
+		return
+	}
+	dec := decoder{}
+	name := dec.name(a)
+	r.diags.Add(dec.diags...)
+	if name == "" {
+		r.unsure = true
+		return
+	}
+	if first := r.defines[name]; first != nil {
+		r.diags.Add(errDuplicateDefine(a, first))
+		return
+	}
+	if len(d.Options) == 1 && !d.broken {
+		r.diags.Add(errEmptyDefine(d, a))
+	}
+	r.defines[name] = d
+	r.names = append(r.names, name)
+}
+
+func (r *resolver) setDefaults(d *Directive) {
+	r.unsure = r.unsure || d.broken
+	switch {
+	case r.defaults != nil:
+		r.diags.Add(errDuplicateDefaults(d, r.defaults))
+	case len(d.Options) == 0 && !d.broken:
+		r.diags.Add(errNoDefaults(d))
+	default:
+		r.defaults = d
+	}
+}
+
+// limit gives a limit what it inherits.
+func (r *resolver) limit(d *Directive) {
+	r.unsure = r.unsure || d.broken
+	if use := d.own(optUse); use != nil {
+		r.use(d, use)
+	}
+	if r.defaults == nil {
+		return
+	}
+	v := findVerb(VerbLimit)
+	for _, o := range deciding(v) {
+		a := r.defaults.own(o.Name)
+		if a == nil || overridden(v, o, d.Option) || !d.takes(o, r.algorithm(d, v)) {
+			continue
+		}
+		d.inherited = append(d.inherited, *a)
+		r.taken[a] = true
+	}
+}
+
+// deciding returns the options of v, those first that decide whether others have
+// an effect.
+func deciding(v *Verb) []*Option {
+	var first, rest []*Option
+	for i := range v.Options {
+		o := &v.Options[i]
+		if slices.Contains([]string{optAlgorithm, optAlign, optOnLimit}, o.Name) {
+			first = append(first, o)
+		} else {
+			rest = append(rest, o)
+		}
+	}
+	return append(first, rest...)
+}
+
+// overridden reports whether one of the options set is o, or excludes it.
+func overridden(v *Verb, o *Option, set func(name string) *Assignment) bool {
+	if set(o.Name) != nil || o.Without != "" && set(o.Without) != nil {
+		return true
+	}
+	return slices.ContainsFunc(v.Options, func(p Option) bool { return p.Without == o.Name && set(p.Name) != nil })
+}
+
+// algorithm is that of d, or "" if it is none that there is.
+func (r *resolver) algorithm(d *Directive, v *Verb) ratelimit.Algorithm {
+	o := v.option(optAlgorithm)
+	name := d.optionOrDefault(o).Value.Text
+	if !slices.Contains(o.Values, name) {
+		r.unsure = true
+		return ""
+	}
+	return ratelimit.Algorithm(name)
+}
+
+// use gives a limit the options of the define that it names.
+func (r *resolver) use(d *Directive, use *Assignment) {
+	def := r.defines[use.Value.Text]
+	if def == nil {
+		if !nameForm.MatchString(use.Value.Text) {
+			return // reported by Limit
+		}
+		r.unsure = true
+		r.diags.Add(errUnknownDefine(use, r.names))
+		return
+	}
+	r.used[use.Value.Text] = true
+	v := findVerb(VerbLimit)
+	for i := range def.Options {
+		a := &def.Options[i]
+		if a.Name != optName && !overridden(v, v.option(a.Name), d.own) {
+			d.inherited = append(d.inherited, *a)
+			r.taken[a] = true
+		}
+	}
+}
+
+// unused reports what no limit takes.
+func (r *resolver) unused() {
+	if r.unsure {
+		return
+	}
+	for _, name := range r.names {
+		def := r.defines[name]
+		if !r.used[name] {
+			r.diags.Add(errUnusedDefine(def.own(optName)))
+			continue
+		}
+		for i := range def.Options {
+			if a := &def.Options[i]; a.Name != optName && !r.taken[a] {
+				r.diags.Add(errUnusedInDefine(a, name))
+			}
+		}
+	}
+	if r.defaults == nil {
+		return
+	}
+	for i := range r.defaults.Options {
+		if a := &r.defaults.Options[i]; !r.taken[a] {
+			r.diags.Add(errUnusedDefault(a))
+		}
+	}
+}
