@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"go/types"
 	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
@@ -44,5 +45,10 @@ func (k *keyCode) builtin(b *block, n *keyexpr.Builtin) val {
 	if path := fn[0]; path != "" {
 		call = k.pkg(path, path[strings.LastIndex(path, "/")+1:]) + call
 	}
-	return val{text: call + "(" + strings.Join(args, ", ") + ")", prec: precPrimary, use: use}
+	v := val{text: call + "(" + strings.Join(args, ", ") + ")", prec: precPrimary, use: use}
+	if _, ok := n.Args[0].Type().Underlying().(*types.Array); ok && n.Name == "len" {
+		v.use = useOnce // a variable, where Go would have a constant and reject x % 0
+		v = k.keep(b, &keyexpr.Local{Name: "length"}, v, useAlways)
+	}
+	return v
 }

@@ -65,6 +65,9 @@ type Req struct {
 	Raw    []byte
 	When   time.Time
 	N, D   int
+	Amount float64
+	Rate   float32
+	Scores []float64
 }
 
 func (r *Req) Account() *Account { ticks++; if r == nil { return nil }; return r.Acct }
@@ -79,7 +82,7 @@ func tenantOf(ctx context.Context, r *Req) string {
 	return strings.ToLower(string(r.Tenant))
 }
 func joinAll(sep string, parts ...string) string { return strings.Join(parts, sep) }
-func count(xs []string) int { return len(xs) }
+func last(xs []string) int { return len(xs) }
 func box(v any) string { if v == nil { return "nil" }; return "boxed" }
 func item(r *Req) Item { if r == nil || len(r.Items) == 0 { return Item{} }; return r.Items[0] }
 func same(a *Account) *Account { return a }
@@ -108,7 +111,7 @@ func full() *Req {
 		Tags: []string{"t0", "t1"}, Items: []Item{{SKU: "sku", Qty: 200}}, Ptrs: []*Account{nil, {ID: "p1"}},
 		Labels: map[string]string{"tenant": "L", "empty": ""}, Quota: map[Region]int{3: 30},
 		ByUser: map[TenantID]*Account{"ACME": {ID: "by"}, "NIL": nil},
-		Pair: [2]string{"x", "y"}, Raw: []byte("raw"), N: 7, D: 2,
+		Pair: [2]string{"x", "y"}, Raw: []byte("raw"), N: 7, D: 2, Amount: 99.5, Rate: 0.5, Scores: []float64{1.5, 2.5},
 	}
 }
 
@@ -226,7 +229,7 @@ var keyCases = []keyCase{
 	{expr: "tick(tick(id) + req.User)", want: [3]string{"idann", "-", "id"}, ticks: 2},
 	{expr: "joinAll('-', id, req.User, 'z')", want: [3]string{"id-ann-z", "-", "id--z"}},
 	{expr: "joinAll('-')", want: [3]string{"", "", ""}},
-	{expr: "count(req.Tags)", want: [3]string{"2", "-", "0"}, vm: "a function that hides a built-in one"},
+	{expr: "last(req.Tags)", want: [3]string{"2", "-", "0"}, vm: "a function that hides a built-in one"},
 	{expr: "box(req.Acct)", want: [3]string{"boxed", "-", "boxed"}, vm: "a nil pointer in an interface"},
 	{expr: "box(5)", want: [3]string{"boxed", "boxed", "boxed"}},
 	{expr: "req.Wipe() and req.Acct.ID == 'a1' ? id : 'gone'", want: [3]string{"gone", "gone", "gone"}, ticks: 1},

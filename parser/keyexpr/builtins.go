@@ -221,8 +221,31 @@ func (c *checker) extreme(n *ast.BuiltinNode) Node {
 			return nil
 		}
 	}
+	if x := extremeConstant(b); x != nil {
+		return x
+	}
 	b.typ = b.Args[0].Type()
 	return b
+}
+
+// extremeConstant returns the argument of min or max that is chosen, if all are
+// constants; Go would compute that when it compiles.
+func extremeConstant(b *Builtin) Node {
+	op := lss
+	if b.Name == "max" {
+		op = gtr
+	}
+	var chosen Node
+	for _, a := range b.Args {
+		v := ConstValue(a)
+		switch {
+		case v == nil:
+			return nil
+		case chosen == nil || constant.Compare(v, op, ConstValue(chosen)):
+			chosen = a
+		}
+	}
+	return chosen
 }
 
 // rounded checks ceil, floor and round, which make a whole number of a float that

@@ -15,6 +15,7 @@ const (
 	shl   = token.SHL
 	eql   = token.EQL
 	lss   = token.LSS
+	gtr   = token.GTR
 )
 
 // arithmetic are the operators on integers.
