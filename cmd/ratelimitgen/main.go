@@ -23,6 +23,10 @@
 //		change to dir before doing anything
 //	-tags list
 //		build tags, as for go build
+//	-json
+//		print problems as JSON on standard output, one object per line
+//	-format text|json|github
+//		print problems as text, as JSON, or as commands that annotate lines on GitHub
 //
 // The exit status is 0 if everything is done (check: nothing to do), 1 if there
 // are problems in the directives or the code they stand in (check: or files that
@@ -66,6 +70,8 @@ files that are missing, stale or orphaned.
 flags:
   -C dir      change to dir before doing anything
   -tags list  build tags, as for go build
+  -json       print problems as JSON on standard output, one object per line
+  -format f   print problems as text, json or github (annotations)
 
 exit status: 0 done, 1 problems in the directives or (check) files that differ,
 2 ratelimitgen could not do its work
@@ -135,11 +141,17 @@ func (c *command) generate(args []string, check bool) int {
 	flags.Usage = func() { fmt.Fprint(c.stderr, usage) }
 	flags.StringVar(&cfg.Dir, "C", ".", "")
 	flags.StringVar(&cfg.Tags, "tags", "", "")
+	var printing diagnosticFlags
+	printing.register(flags)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return exitDone
 		}
 		return exitTrouble
+	}
+	format, err := printing.chosen()
+	if err != nil {
+		return c.trouble(err)
 	}
 	cfg.Patterns = flags.Args()
 	dir, err := filepath.Abs(cfg.Dir)
@@ -166,8 +178,8 @@ func (c *command) generate(args []string, check bool) int {
 		diags.Add(more...)
 		diags.Sort()
 	}
-	for _, d := range diags {
-		fmt.Fprintln(c.stderr, d)
+	if err := c.print(diags, format); err != nil {
+		return c.trouble(err)
 	}
 	if diags.HasErrors() {
 		return exitProblem

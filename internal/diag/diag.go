@@ -67,15 +67,20 @@ func (d Diagnostic) String() string {
 	if d.Pos.IsValid() {
 		fmt.Fprintf(&b, "%s:%d:%d: ", Escape(d.Pos.File), d.Pos.Line, d.Pos.Col)
 	}
-	fmt.Fprintf(&b, "%s: %s", d.Severity, Escape(d.Message))
+	fmt.Fprintf(&b, "%s: %s [%s]", d.Severity, d.text(), d.Code)
+	return b.String()
+}
+
+// text is the message with the suggestion and the names that are possible.
+func (d Diagnostic) text() string {
+	text := Escape(d.Message)
 	if d.Suggestion != "" {
-		fmt.Fprintf(&b, "; did you mean %q?", d.Suggestion)
+		text += fmt.Sprintf("; did you mean %q?", d.Suggestion)
 	}
 	if len(d.Valid) > 0 {
-		fmt.Fprintf(&b, " (valid: %s)", Escape(strings.Join(d.Valid, ", ")))
+		text += fmt.Sprintf(" (valid: %s)", Escape(strings.Join(d.Valid, ", ")))
 	}
-	fmt.Fprintf(&b, " [%s]", d.Code)
-	return b.String()
+	return text
 }
 
 // Error makes a Diagnostic usable as an error.

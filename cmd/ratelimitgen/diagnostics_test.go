@@ -1,0 +1,64 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+const brokenSource = `package p
+
+type T struct{}
+
+//ratelimit:max=1 name="a%\n"
+func (T) M() error { return nil }
+`
+
+const excludedSource = `//go:build ignore
+
+package p
+
+type T struct{}
+
+//ratelimit:max=1
+func (T) M() error { return nil }
+`
+
+func TestProblemsInEveryFormat(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{"p/p.go": brokenSource})
+	const message = `name=\"a%\\n\": a name is a letter or _ and then letters, digits, _ . or -, at most 128 in all`
+	plain := strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(message)
+	for _, c := range []struct {
+		args           []string
+		stdout, stderr string
+	}{
+		{[]string{"./..."}, "", "p/p.go:5:25: error: " + plain + " [bad-name]\n"},
+		{[]string{"-format=text", "./..."}, "", "p/p.go:5:25: error: " + plain + " [bad-name]\n"},
+		{[]string{"-format=github", "./..."}, "", "::error file=p/p.go,line=5,col=25,endColumn=30,title=bad-name::" + strings.ReplaceAll(plain, "%", "%25") + "\n"},
+		{[]string{"-json", "./..."}, `{"file":"p/p.go","line":5,"column":25,"endColumn":30,"severity":"error","code":"bad-name","message":"` + message + `"}` + "\n", ""},
+		{[]string{"check", "-format=json", "./..."}, `{"file":"p/p.go","line":5,"column":25,"endColumn":30,"severity":"error","code":"bad-name","message":"` + message + `"}` + "\n", ""},
+	} {
+		code, stdout, stderr := ratelimitgen(t, dir, c.args...)
+		if code != exitProblem || stdout != c.stdout || stderr != c.stderr {
+			t.Errorf("%q: exit status %d, printed\n%sand\n%swant\n%sand\n%s", c.args, code, stdout, stderr, c.stdout, c.stderr)
+		}
+	}
+}
+
+func TestWithJSONOnlyProblemsAreOnStandardOutput(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{"p/p.go": limitedSource, "p/q.go": excludedSource})
+	code, stdout, stderr := ratelimitgen(t, dir, "-json", "./...")
+	if code != exitDone || stderr != "wrote p/ratelimit_gen.go\n" || strings.Count(stdout, "\n") != 1 || !strings.HasPrefix(stdout, `{"file":"p/q.go","line":7,`) || !strings.Contains(stdout, `"severity":"warning"`) {
+		t.Errorf("exit status %d, printed %q and %q", code, stdout, stderr)
+	}
+}
+
+func TestFormatsThatContradictOrDoNotExistAreTrouble(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"-json", "-format=github"}, {"-format=xml"}} {
+		if code, stdout, stderr := ratelimitgen(t, t.TempDir(), args...); code != exitTrouble || stdout != "" || !strings.Contains(stderr, "-format=") {
+			t.Errorf("%q: exit status %d, printed %q and %q", args, code, stdout, stderr)
+		}
+	}
+}
