@@ -2,7 +2,8 @@ package ratelimit
 
 import (
 	"math"
-	"math/bits"
+	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,10 +32,12 @@ const (
 	slidingLog rule = iota
 	fixedWindow
 	tokenBucket
+	recorded // by the counter's algorithm, on records
 )
 
 // counter is a registered policy: its constants in the form that decisions need,
-// and the arithmetic of its algorithm on the state of one key, an entry.
+// and the arithmetic of its algorithm on the state of one key: an entry or, if its
+// rule is recorded, a record.
 //
 // A decision is made in steps, so that several policies can be decided as one:
 // settle, admits, then charge if all admit, then outcome.
@@ -47,19 +50,25 @@ type counter struct {
 	window   int64 // µs
 	mix      uint64
 
-	// A token takes window/limit = unitQ + unitR/den µs to refill, num(erator) and
-	// den(ominator) being window and limit reduced; the whole bucket takes
-	// fillQ + fillR/den.
-	unitNum, den int64
-	unitQ, unitR int64
-	fillQ, fillR int64
+	rate               // of a token bucket
+	fillQ, fillR int64 // the whole bucket takes fillQ + fillR/den µs to refill
+
+	algorithm algorithm
+	calendar  *calendar
+	queue     *leaky  // the algorithm, if its calls wait for their turn
+	locks     []int64 // µs
+	ends      bool    // calls end by a Permit
 
 	spill spill
+
+	// waiting counts the calls that wait for this policy, and perhaps others.
+	waiting atomic.Int32
 }
 
-func newCounter(p Policy, num int) *counter {
-	if p.Algorithm == "" {
-		p.Algorithm = SlidingLog
+func newCounter(p Policy, num int, calendar *calendar) *counter {
+	p.Algorithm = p.algorithm()
+	if p.Lock = slices.Clone(p.Lock); len(p.Lock) == 0 {
+		p.Lock = nil
 	}
 	c := &counter{
 		policy:   p,
@@ -67,12 +76,11 @@ func newCounter(p Policy, num int) *counter {
 		capacity: p.Capacity(),
 		window:   int64(p.Window / time.Microsecond),
 		mix:      uint64(num) * 0x9e3779b97f4a7c15,
+		calendar: calendar,
+		ends:     p.Count || p.Algorithm == Concurrency || p.Algorithm == TimeQuota,
 	}
-	switch p.Algorithm {
-	case FixedWindow:
-		c.rule = fixedWindow
-	case TokenBucket:
-		c.rule = tokenBucket
+	if p.Algorithm == TimeQuota {
+		c.capacity = p.Limit
 	}
 	switch {
 	case p.Mode == Off:
@@ -81,22 +89,82 @@ func newCounter(p Policy, num int) *counter {
 		c.kind = unlimited
 	case p.Limit == Blocked:
 		c.kind = blocked
-	case c.rule == tokenBucket:
-		g := gcd(c.window, p.Limit)
-		c.unitNum, c.den = c.window/g, p.Limit/g
-		c.unitQ, c.unitR = c.unitNum/c.den, c.unitNum%c.den
-		c.fillQ, c.fillR = c.span(c.capacity)
+	default:
+		c.setRule()
+	}
+	for _, d := range p.Lock {
+		c.locks = append(c.locks, int64(d/time.Microsecond))
 	}
 	c.spill.entry = newEntry()
+	c.spill.record = blank
 	c.spill.clearAt.Store(math.MinInt64)
 	return c
 }
 
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
+// setRule chooses the arithmetic of a policy that is counted.
+func (c *counter) setRule() {
+	p := &c.policy
+	plain := !p.Dynamic && !p.Count && len(p.Lock) == 0
+	c.rule = recorded
+	switch p.Algorithm {
+	case SlidingLog:
+		if plain {
+			c.rule = slidingLog
+			return
+		}
+		c.algorithm = &slidingLogRule{c.window}
+	case FixedWindow:
+		if plain && c.calendar == nil {
+			c.rule = fixedWindow
+			return
+		}
+		if c.calendar != nil {
+			c.window = p.Align.length().Microseconds()
+		}
+		c.algorithm = &fixedWindowRule{c.window, c.calendar}
+	case TokenBucket:
+		initial := p.Initial
+		if initial == c.capacity {
+			initial = 0
+		}
+		switch {
+		case p.Warmup > 0:
+			c.algorithm = &warming{newRate(c.window, p.Limit), p.Warmup.Microseconds()}
+		case plain && initial == 0 && p.Refill == Smooth:
+			c.rule = tokenBucket
+			c.rate = newRate(c.window, p.Limit)
+			c.fillQ, c.fillR = c.span(c.capacity)
+		default:
+			c.algorithm = &bucket{c.window, p.Refill == Interval, initial}
+		}
+	case SlidingWindow:
+		n := int64(p.segments())
+		c.algorithm = &slidingWindowRule{(c.window + n - 1) / n, n + 1}
+	case LeakyBucket:
+		c.queue = &leaky{newRate(c.window, p.Limit)}
+		c.algorithm = c.queue
+	case Concurrency:
+		lease := p.Lease
+		if lease == 0 {
+			lease = DefaultLease
+		}
+		c.window = lease.Microseconds()
+		c.algorithm = &leases{c.window}
+	case TimeQuota:
+		c.algorithm = &quota{c.window}
 	}
-	return a
+}
+
+// limits returns the limit and the capacity that a charge is decided by.
+func (c *counter) limits(ch *Charge) (limit, capacity int64) {
+	if !c.policy.Dynamic {
+		return c.policy.Limit, c.capacity
+	}
+	limit = min(ch.Limit, greatestLimit(c.policy.Algorithm))
+	if c.policy.Burst > 0 {
+		return limit, c.policy.Burst
+	}
+	return limit, limit
 }
 
 // settle returns the time of a decision on e: now, or e's latest time if that is
@@ -164,6 +232,40 @@ func (c *counter) charge(e *entry, g *ring, t, cost int64) {
 	}
 }
 
+// mostUnits is the largest charge after a call. More makes no difference: it is
+// above every capacity.
+const mostUnits = 2 * MaxLimit
+
+// overdraw takes units above 0 from e at t, whether they are admitted or not.
+func (c *counter) overdraw(e *entry, g *ring, t, units int64) {
+	switch c.rule {
+	case tokenBucket:
+		const latest = 1 << 52 // µs from now at which the bucket is full again
+		q, r := c.after(e, t, 0)
+		if q-t >= latest || c.unitQ > 0 && units > latest/c.unitQ {
+			q, r = t+latest, 0
+		} else {
+			dq, dr := c.span(units)
+			if q, r = q+dq, r+dr; r >= c.den {
+				q, r = q+1, r-c.den
+			}
+		}
+		e.base, e.part, e.last = q, uint32(r), t
+	case fixedWindow:
+		if t-e.last >= c.window {
+			e.part, e.last = 0, t
+		}
+		e.part = uint32(min(int64(e.part)+units, math.MaxUint32))
+	default:
+		g.drop(t - c.window - e.base)
+		if g.n == 0 {
+			e.base = t
+		}
+		g.pushAny(t-e.base, units)
+		e.last = t
+	}
+}
+
 // outcome says what e holds at t, and of a refused cost, when to come again.
 func (c *counter) outcome(e *entry, g *ring, t, cost int64, allowed bool) Outcome {
 	o := Outcome{Allowed: allowed}
@@ -171,7 +273,7 @@ func (c *counter) outcome(e *entry, g *ring, t, cost int64, allowed bool) Outcom
 	switch c.rule {
 	case tokenBucket:
 		q, r := c.after(e, t, 0)
-		o.Remaining = c.tokens(t+c.fillQ-q, c.fillR-r)
+		o.Remaining = c.count(t+c.fillQ-q, c.fillR-r)
 		if reset = q - t; r > 0 {
 			reset++
 		}
@@ -205,6 +307,7 @@ func (c *counter) outcome(e *entry, g *ring, t, cost int64, allowed bool) Outcom
 		o.RetryAfter = time.Duration(retry) * time.Microsecond
 	}
 	o.ResetAfter = time.Duration(reset) * time.Microsecond
+	o.Remaining = max(0, o.Remaining)
 	return o
 }
 
@@ -217,17 +320,6 @@ func (c *counter) clearAt(e *entry) int64 {
 		return e.base + 1
 	}
 	return e.base
-}
-
-// span returns cost * unitNum / den as a whole part and a numerator over den.
-// Nothing overflows: Policy.Validate bounds capacity * limit and the time that a
-// full refill takes.
-func (c *counter) span(cost int64) (q, r int64) {
-	if cost == 1 {
-		return c.unitQ, c.unitR
-	}
-	r = cost * c.unitR
-	return cost*c.unitQ + r/c.den, r % c.den
 }
 
 // after returns the theoretical arrival time that e has at t once cost is charged:
@@ -246,15 +338,4 @@ func (c *counter) after(e *entry, t, cost int64) (q, r int64) {
 		q, r = q+1, r-c.den
 	}
 	return q, r
-}
-
-// tokens returns how many tokens q + r/den µs refill, r being above -den.
-func (c *counter) tokens(q, r int64) int64 {
-	if r < 0 {
-		q, r = q-1, r+c.den
-	}
-	hi, lo := bits.Mul64(uint64(q), uint64(c.den))
-	lo, carry := bits.Add64(lo, uint64(r), 0)
-	n, _ := bits.Div64(hi+carry, lo, uint64(c.unitNum))
-	return int64(n)
 }

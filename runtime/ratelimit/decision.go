@@ -12,14 +12,19 @@ type Decision struct {
 	Allowed bool
 	// Policy is the ID of the policy that the other fields speak of.
 	Policy string
-	// Limit is the capacity of the policy: its burst for a token bucket, its
+	// Limit is the capacity of the policy: its burst for a bucket that has one, its
 	// limit otherwise; 0 if it is Blocked.
 	Limit int64
-	// Remaining is the greatest cost that would be admitted now: 0..Limit.
+	// Remaining is the greatest cost that would be admitted now: 0..Limit. Of a
+	// TimeQuota it is the microseconds that are left.
 	Remaining int64
 	// RetryAfter is how long to wait until the same call is admitted if nobody
-	// else calls; 0 if it was admitted, Never if waiting does not help.
+	// else calls and no call ends; 0 if it was admitted, Never if waiting does not
+	// help.
 	RetryAfter time.Duration
+	// Delay is how long an admitted call has to wait for its turn in a LeakyBucket.
+	// Take leaves it to the caller to wait; Allow, Wait and Acquire have waited.
+	Delay time.Duration
 	// ResetAt is when the counter will be as new if nobody calls. It is zero if
 	// nothing is counted: for Blocked and Unlimited, and for gates that are off.
 	ResetAt time.Time

@@ -17,6 +17,9 @@ func Dump(l *Limiter, id, key string) []byte {
 	if e == nil {
 		return nil
 	}
+	if c.rule == recorded {
+		return fmt.Appendf(nil, "%+v", *s.records.all[e.part])
+	}
 	b := fmt.Appendf(nil, "last %d base %d part %d", e.last, e.base, e.part)
 	if g := s.ring(c, e); g != nil {
 		b = fmt.Appendf(b, " ring %+v", *g)

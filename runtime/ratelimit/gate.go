@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Gate decides the calls of one method. It is safe for concurrent use. The zero
@@ -16,6 +17,9 @@ type Gate struct {
 	store    Store    // nil: in memory
 	open     bool     // admits at once
 	fast     *counter // of a gate for which Allow can go straight to memory
+	ends     *counter // one whose calls end by a Permit, or nil
+	queued   bool     // admitted calls may have to wait for their turn
+	waiters  waiters
 }
 
 // Charge is one policy's part of a call.
@@ -24,14 +28,35 @@ type Charge struct {
 	// Policy.OnEmpty decides. A Global policy ignores the key.
 	Key []byte
 	// Cost is the number of units that the call takes: 0..Policy.Capacity(). A cost
-	// of 0 takes nothing and is admitted unless the policy is Blocked.
+	// of 0 takes nothing and is admitted unless the policy is Blocked, the key is
+	// locked, or calls were charged above the limit afterwards.
 	Cost int64
+	// Limit is the limit of a Dynamic policy, for this call: one that is not
+	// positive means Blocked, and one above the greatest that the algorithm takes
+	// means that one. Other policies ignore it.
+	Limit int64
+	// Skip leaves the policy out of this call: it neither decides nor is charged.
+	Skip bool
+}
+
+// call is a call under way, and what becomes of it.
+// Charges are passed beside it, so that they can stay on the caller's stack.
+type call struct {
+	mode mode
+	full bool   // the decision of an admission is wanted
+	id   uint64 // to end what is charged by; 0 if nothing will
+
+	decision Decision
+	speaker  *counter      // that the decision is of, or nil
+	charged  uint64        // policies that admitted it, by bits
+	least    time.Duration // that a refused call must wait in any case
+	trouble  error         // of a store; the call was decided all the same
 }
 
 // verdict is an Outcome under way.
 type verdict struct {
 	Outcome
-	spoken   bool // the policy is not off
+	spoken   bool // the policy applies
 	asked    bool // the counters decide
 	degraded bool
 }
@@ -42,6 +67,9 @@ var errZeroGate = errors.New("ratelimit: zero Gate; gates come from Limiter.Gate
 // proceed, and charges it then. If the call came too early, the error is an *Error
 // of kind ErrLimited; other kinds say why nothing could be decided. If ctx is done,
 // the error is ctx.Err() and nothing is charged. A nil ctx is never done.
+//
+// If the policy is a LeakyBucket, Allow waits for the call's turn; see AllowAll. A
+// Dynamic policy refuses the call, since it brings no limit.
 func (g *Gate) Allow(ctx context.Context, key []byte) error {
 	return g.AllowN(ctx, key, 1)
 }
@@ -74,49 +102,84 @@ func (g *Gate) AllowN(ctx context.Context, key []byte, cost int64) error {
 // each, in the order of the Spec. Either every enforced policy admits the call, and
 // then each policy that admits it is charged, or nothing is charged. The error
 // speaks of the policy that has the longest wait.
+//
+// If one of the policies is a LeakyBucket, AllowAll returns when it is the call's
+// turn. A call that ctx ends before that is refused at once if ctx has a deadline,
+// or else leaves the queue when ctx is done; then the error is ctx.Err(). The other
+// policies keep what they were charged.
+//
+// Calls that have an end go through Acquire: AllowAll and Take return an error if a
+// policy is Concurrency or TimeQuota, or has Count set.
 func (g *Gate) AllowAll(ctx context.Context, charges []Charge) error {
 	if g != nil && g.open {
 		return nil
 	}
-	d, i, err := g.decide(ctx, charges, false, false)
-	if err != nil || d.Allowed {
+	if err := g.checkEndless(); err != nil {
 		return err
 	}
-	return g.newError(g.counters[i], ErrLimited, d)
+	var c call
+	if err := g.admit(ctx, charges, &c); err != nil {
+		return err
+	}
+	if c.decision.Delay > 0 {
+		return g.turn(ctx, charges, &c, nil)
+	}
+	return nil
 }
 
-// newError returns the error of a call that c did not let through.
-func (g *Gate) newError(c *counter, kind error, d Decision) *Error {
-	p := &c.policy
-	return &Error{
-		Kind:      kind,
-		Decision:  d,
-		Method:    g.method,
-		File:      g.file,
-		Directive: p.Directive,
-		Message:   p.Message,
-		Status:    p.Status,
+// admit decides a call, and returns an error if it is refused.
+func (g *Gate) admit(ctx context.Context, charges []Charge, c *call) error {
+	if g != nil && g.queued && c.id == 0 {
+		c.id = g.limiter.mem.ids.Add(1)
 	}
+	if err := g.decide(ctx, charges, c); err != nil {
+		return err
+	}
+	if !c.decision.Allowed {
+		return g.newError(c.speaker, ErrLimited, c.decision)
+	}
+	return nil
+}
+
+// checkEndless returns an error if the gate needs to know when calls end.
+func (g *Gate) checkEndless() error {
+	if g == nil || g.ends == nil {
+		return nil
+	}
+	p := &g.ends.policy
+	what := "algorithm " + string(p.Algorithm)
+	if p.Count {
+		what = "count"
+	}
+	return fmt.Errorf("ratelimit: %s: policy %q has %s, which needs to know when calls end: use Acquire", g.method, p.ID, what)
 }
 
 // Take is AllowAll for callers that want to know more: the Decision tells whether
-// the call may proceed, and a refusal is no error.
+// the call may proceed, and a refusal is no error. Take does not wait for the turn
+// of an admitted call: see Decision.Delay.
 func (g *Gate) Take(ctx context.Context, charges ...Charge) (Decision, error) {
-	d, _, err := g.decide(ctx, charges, false, true)
-	return d, err
+	if err := g.checkEndless(); err != nil {
+		return Decision{}, err
+	}
+	c := call{full: true}
+	err := g.decide(ctx, charges, &c)
+	return c.decision, err
 }
 
 // Peek tells what Take would decide now, and changes nothing. The Decision of an
-// admission speaks of the state before the charge.
+// admission speaks of the state before the charge. The RetryAfter of a refusal does
+// not include the Policy.Lock that the call would bring about.
 func (g *Gate) Peek(ctx context.Context, charges ...Charge) (Decision, error) {
-	d, _, err := g.decide(ctx, charges, true, true)
-	return d, err
+	c := call{mode: peeks, full: true}
+	err := g.decide(ctx, charges, &c)
+	return c.decision, err
 }
 
 // Reset forgets what is counted under keys, one for each policy in the order of the
-// Spec, so that their next call is their first. An absent key leaves a policy's
-// counters alone, unless the policy is Global. Keys that share an overflow counter
-// (see WithMaxKeys) go on sharing it.
+// Spec, so that their next call is their first: locks too, and the places of calls
+// that are still running. An absent key leaves a policy's counters alone, unless the
+// policy is Global or has SharedEmpty. Keys that share an overflow counter (see
+// WithMaxKeys) go on sharing it.
 func (g *Gate) Reset(ctx context.Context, keys ...[]byte) error {
 	switch {
 	case g == nil || g.limiter == nil:
@@ -131,14 +194,16 @@ func (g *Gate) Reset(ctx context.Context, keys ...[]byte) error {
 	}
 	for i, c := range g.counters {
 		key := c.key(keys[i])
-		if c.kind != counted || len(key) == 0 && !c.policy.Global {
+		if c.kind != counted || len(key) == 0 && !c.sharesEmpty() {
 			continue
 		}
-		if g.store == nil {
-			g.limiter.mem.reset(c, key)
-		} else if err := g.store.Reset(ctx, &c.policy, string(key)); err != nil {
-			return g.failed(c, ErrStore, err)
+		g.limiter.mem.reset(c, key)
+		if g.store != nil {
+			if err := g.store.Reset(ctx, &c.policy, string(key)); err != nil {
+				return g.failed(c, c.capacity, ErrStore, err)
+			}
 		}
+		g.limiter.watchers.wake(c, key)
 	}
 	return nil
 }
@@ -151,6 +216,9 @@ func (c *counter) key(key []byte) []byte {
 	return key
 }
 
+// sharesEmpty reports whether calls without a key share a counter.
+func (c *counter) sharesEmpty() bool { return c.policy.Global || c.policy.OnEmpty == SharedEmpty }
+
 func done(ctx context.Context) error {
 	if ctx == nil {
 		return nil
@@ -158,20 +226,20 @@ func done(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// decide makes a decision, and returns the index of the policy it speaks of. The
-// Decision of an admission is filled in only if full is set or there is an
-// observer.
-func (g *Gate) decide(ctx context.Context, charges []Charge, peek, full bool) (Decision, int, error) {
+// decide makes a decision, into c. That of an admission is filled in only if it is
+// wanted or there is an observer, but for its Delay.
+func (g *Gate) decide(ctx context.Context, charges []Charge, c *call) error {
 	switch {
 	case g == nil || g.limiter == nil:
-		return Decision{}, 0, errZeroGate
+		return errZeroGate
 	case g.open:
-		return Decision{Allowed: true, Limit: Unlimited, Remaining: Unlimited}, 0, nil
+		c.decision = Decision{Allowed: true, Limit: Unlimited, Remaining: Unlimited}
+		return nil
 	case len(charges) != len(g.counters):
-		return Decision{}, 0, fmt.Errorf("ratelimit: %s has %d policies, not %d", g.method, len(g.counters), len(charges))
+		return fmt.Errorf("ratelimit: %s has %d policies, not %d", g.method, len(g.counters), len(charges))
 	}
 	if err := done(ctx); err != nil {
-		return Decision{}, 0, err
+		return err
 	}
 	var few [4]verdict
 	verdicts := few[:]
@@ -180,31 +248,59 @@ func (g *Gate) decide(ctx context.Context, charges []Charge, peek, full bool) (D
 	}
 	verdicts = verdicts[:len(charges)]
 
-	observed := g.limiter.observer != nil && !peek
-	full = full || observed
+	observed := g.limiter.observer != nil && c.mode != peeks
+	full := c.full || observed || c.mode == refuses
 	admitted, asks, err := g.examine(charges, verdicts)
 	if err == nil && admitted && asks {
 		if g.store == nil {
-			admitted = g.limiter.mem.take(g.counters, charges, verdicts, peek, full)
+			admitted = g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.id, full)
 		} else {
-			admitted, err = g.ask(ctx, charges, verdicts, peek)
+			admitted, err = g.ask(ctx, charges, c, verdicts, full)
 		}
 	}
-	var d Decision
-	var i int
 	if err == nil && (full || !admitted) {
-		i = g.speaker(verdicts, admitted)
-		d = g.decision(verdicts, admitted, i)
+		i := g.speaker(verdicts, admitted)
+		c.decision = g.decision(charges, verdicts, admitted, i)
+		if i >= 0 {
+			c.speaker = g.counters[i]
+		}
 	} else {
-		d.Allowed = admitted && err == nil
+		c.decision = Decision{Allowed: admitted && err == nil}
+	}
+	if admitted && err == nil {
+		for i := range verdicts {
+			if v := &verdicts[i]; v.asked && v.Allowed {
+				c.charged |= 1 << i
+			}
+			c.decision.Delay = max(c.decision.Delay, verdicts[i].Delay)
+		}
+	}
+	switch {
+	case c.mode == refuses && err == nil:
+		// By those that wait ahead of it, if not by the counters.
+		c.decision.Allowed, c.decision.Delay, c.charged = false, 0, 0
+		c.decision.RetryAfter = max(c.decision.RetryAfter, c.least)
+	case !admitted && err == nil:
+		c.least = g.least(verdicts)
 	}
 	if e, ok := err.(*Error); ok {
-		d = e.Decision
+		c.decision = e.Decision
 	}
-	if observed {
-		g.limiter.observer.Decided(ctx, g.event(d, err, charges, verdicts))
+	if observed && (c.mode != tries || admitted || err != nil) {
+		g.limiter.observer.Decided(ctx, g.event(charges, c, err, verdicts))
 	}
-	return d, i, err
+	return err
+}
+
+// least returns how long a refused call must wait, whatever is given back.
+func (g *Gate) least(verdicts []verdict) (least time.Duration) {
+	for i, c := range g.counters {
+		v := &verdicts[i]
+		if v.spoken && !v.Allowed && c.policy.Mode == Enforce && (c.isCertain() || v.RetryAfter == Never) {
+			least = max(least, v.RetryAfter)
+		}
+	}
+	return least
 }
 
 // examine settles what needs no counters, and says whether the call is admitted so
@@ -213,29 +309,40 @@ func (g *Gate) decide(ctx context.Context, charges []Charge, peek, full bool) (D
 func (g *Gate) examine(charges []Charge, verdicts []verdict) (admitted, asks bool, err error) {
 	admitted = true
 	for i, c := range g.counters {
-		if c.kind == off {
+		ch := &charges[i]
+		if c.kind == off || ch.Skip {
+			continue
+		}
+		noKey := len(ch.Key) == 0 && !c.sharesEmpty()
+		if noKey && c.policy.OnEmpty == SkipEmpty {
 			continue
 		}
 		v := &verdicts[i]
 		v.spoken = true
-		cost := charges[i].Cost
+		kind, most := c.kind, c.capacity
+		switch {
+		case c.policy.Dynamic && kind == counted:
+			kind, most = c.kindOf(ch)
+		case c.policy.Algorithm == TimeQuota:
+			most = 1
+		}
 		var fault error
 		switch {
-		case c.kind == blocked:
+		case kind == blocked:
 			v.RetryAfter = Never
 			admitted = admitted && c.policy.Mode == Shadow
-		case cost < 0 || cost > c.capacity:
+		case ch.Cost < 0 || ch.Cost > most:
 			fault = ErrCost
-		case c.kind == unlimited:
+		case kind == unlimited:
 			v.Allowed, v.Remaining = true, Unlimited
-		case len(charges[i].Key) == 0 && !c.policy.Global:
+		case noKey:
 			fault = ErrNoKey
 		default:
 			v.asked, asks = true, true
 		}
 		if fault != nil {
 			if c.policy.Mode == Enforce {
-				return false, false, g.failed(c, fault, nil)
+				return false, false, g.failed(c, c.limitOf(ch), fault, nil)
 			}
 			v.RetryAfter = Never
 		}
@@ -250,38 +357,37 @@ func (g *Gate) examine(charges []Charge, verdicts []verdict) (admitted, asks boo
 	return admitted, asks, nil
 }
 
-// ask has the store decide.
-func (g *Gate) ask(ctx context.Context, charges []Charge, verdicts []verdict, peek bool) (admitted bool, err error) {
-	if ctx == nil {
-		ctx = context.Background()
+// kindOf returns what a Dynamic policy is for a charge, and the greatest cost.
+func (c *counter) kindOf(ch *Charge) (kind, int64) {
+	switch {
+	case ch.Limit <= 0:
+		return blocked, 0
+	case ch.Limit == Unlimited:
+		return unlimited, Unlimited
+	case c.policy.Algorithm == TimeQuota:
+		return counted, 1
 	}
-	ops := make([]Op, 0, len(charges))
-	var first *counter
-	for i, c := range g.counters {
-		if !verdicts[i].asked {
-			continue
-		}
-		if first == nil {
-			first = c
-		}
-		ops = append(ops, Op{Policy: &c.policy, Key: string(c.key(charges[i].Key)), Cost: charges[i].Cost, Peek: peek})
-	}
-	if err := g.store.Take(ctx, ops); err != nil {
-		return false, g.failed(first, ErrStore, err)
-	}
-	admitted = true
-	for i, c := range g.counters {
-		v := &verdicts[i]
-		if !v.asked {
-			continue
-		}
-		v.Outcome, ops = ops[0].Outcome, ops[1:]
-		admitted = admitted && (v.Allowed || c.policy.Mode == Shadow)
-	}
-	return admitted, nil
+	_, capacity := c.limits(ch)
+	return counted, capacity
 }
 
-// speaker returns the index of the policy that a decision speaks of. See Decision.
+// limitOf returns the Decision.Limit of a charge.
+func (c *counter) limitOf(ch *Charge) int64 {
+	if !c.policy.Dynamic || c.kind != counted {
+		return max(c.capacity, 0)
+	}
+	switch kind, _ := c.kindOf(ch); kind {
+	case blocked:
+		return 0
+	case unlimited:
+		return Unlimited
+	}
+	_, capacity := c.limits(ch)
+	return capacity
+}
+
+// speaker returns the index of the policy that a decision speaks of, or -1 if none
+// applies. See Decision.
 func (g *Gate) speaker(verdicts []verdict, admitted bool) int {
 	best := -1
 	for i := range verdicts {
@@ -307,9 +413,12 @@ func (g *Gate) speaker(verdicts []verdict, admitted bool) int {
 }
 
 // decision returns a decision that speaks of policy i.
-func (g *Gate) decision(verdicts []verdict, admitted bool, i int) Decision {
+func (g *Gate) decision(charges []Charge, verdicts []verdict, admitted bool, i int) Decision {
+	if i < 0 {
+		return Decision{Allowed: true, Limit: Unlimited, Remaining: Unlimited}
+	}
 	v := &verdicts[i]
-	d := g.counters[i].decision(&v.Outcome)
+	d := decisionOf(g.counters[i], &charges[i], &v.Outcome)
 	d.Allowed = admitted
 	if admitted {
 		d.RetryAfter = 0 // v may be a shadow's refusal
@@ -324,11 +433,11 @@ func (g *Gate) decision(verdicts []verdict, admitted bool, i int) Decision {
 	return d
 }
 
-func (c *counter) decision(o *Outcome) Decision {
+func decisionOf(c *counter, ch *Charge, o *Outcome) Decision {
 	return Decision{
 		Allowed:    o.Allowed,
 		Policy:     c.policy.ID,
-		Limit:      max(c.capacity, 0),
+		Limit:      c.limitOf(ch),
 		Remaining:  o.Remaining,
 		RetryAfter: o.RetryAfter,
 	}
@@ -336,14 +445,29 @@ func (c *counter) decision(o *Outcome) Decision {
 
 // refused returns the error of a refusal by the gate's only policy.
 func (g *Gate) refused(c *counter, o *Outcome) error {
-	e := g.newError(c, ErrLimited, c.decision(o))
+	e := g.newError(c, ErrLimited, decisionOf(c, nil, o))
 	e.Decision.ResetAt = g.limiter.wall().Add(o.ResetAfter)
 	return e
 }
 
-// failed returns the error of a call that c could not decide.
-func (g *Gate) failed(c *counter, kind, cause error) error {
-	d := Decision{Policy: c.policy.ID, Limit: max(c.capacity, 0)}
+// newError returns the error of a call that c did not let through.
+func (g *Gate) newError(c *counter, kind error, d Decision) *Error {
+	p := &c.policy
+	return &Error{
+		Kind:      kind,
+		Decision:  d,
+		Method:    g.method,
+		File:      g.file,
+		Directive: p.Directive,
+		Message:   p.Message,
+		Status:    p.Status,
+	}
+}
+
+// failed returns the error of a call that c, whose limit is given, could not
+// decide.
+func (g *Gate) failed(c *counter, limit int64, kind, cause error) error {
+	d := Decision{Policy: c.policy.ID, Limit: max(limit, 0)}
 	if kind != ErrStore {
 		d.RetryAfter = Never
 	}
@@ -352,17 +476,20 @@ func (g *Gate) failed(c *counter, kind, cause error) error {
 	return e
 }
 
-func (g *Gate) event(d Decision, err error, charges []Charge, verdicts []verdict) *Event {
-	e := &Event{Method: g.method, Decision: d, Err: err}
+func (g *Gate) event(charges []Charge, c *call, err error, verdicts []verdict) *Event {
+	e := &Event{Method: g.method, Decision: c.decision, Err: err}
 	if err != nil {
 		return e
 	}
-	for i, c := range g.counters {
+	e.Err = c.trouble
+	for i, counter := range g.counters {
 		if verdicts[i].spoken {
+			limit, _ := counter.limits(&charges[i])
 			e.Ops = append(e.Ops, Op{
-				Policy:  &c.policy,
-				Key:     string(c.key(charges[i].Key)),
+				Policy:  &counter.policy,
+				Key:     string(counter.key(charges[i].Key)),
 				Cost:    charges[i].Cost,
+				Limit:   limit,
 				Outcome: verdicts[i].Outcome,
 			})
 		}

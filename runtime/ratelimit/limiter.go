@@ -27,6 +27,8 @@ type Limiter struct {
 
 	mu       sync.Mutex
 	counters map[string]*counter // by Policy.ID
+
+	watchers *watchers
 }
 
 // Option changes what New makes. A wrong option is reported by Gate.
@@ -40,6 +42,7 @@ func New(opts ...Option) *Limiter {
 		maxKeys:  DefaultMaxKeys,
 		stores:   make(map[string]Store),
 		counters: make(map[string]*counter),
+		watchers: new(watchers),
 	}
 	for _, o := range opts {
 		if o != nil {
@@ -113,7 +116,7 @@ type Spec struct {
 	Method string
 	// File is the base name of the file that holds the directives, for messages.
 	File string
-	// Policies are the method's limits, at least one, with distinct IDs.
+	// Policies are the method's limits, 1..MaxPolicies, with distinct IDs.
 	Policies []Policy
 }
 
@@ -121,9 +124,9 @@ type Spec struct {
 //
 // Gates of one limiter whose policies have the same ID share that policy's
 // counters, and the policies must be equal. Otherwise, if a policy is not valid,
-// names a store that the limiter does not have or another store than its
-// neighbours, or if an option of New was wrong, Gate returns an error and
-// registers nothing.
+// names a store that the limiter does not have, or that does not support the policy,
+// or another store than its neighbours, if there is no zone Policy.TZ, or if an
+// option of New was wrong, Gate returns an error and registers nothing.
 func (l *Limiter) Gate(spec *Spec) (*Gate, error) {
 	switch {
 	case l == nil:
@@ -137,9 +140,14 @@ func (l *Limiter) Gate(spec *Spec) (*Gate, error) {
 	case len(spec.Policies) == 0:
 		return nil, errors.New("ratelimit: spec without policies")
 	}
+	if len(spec.Policies) > MaxPolicies {
+		return nil, fmt.Errorf("ratelimit: %d policies are more than %d", len(spec.Policies), MaxPolicies)
+	}
+	calendars := make([]*calendar, len(spec.Policies))
 	for i := range spec.Policies {
 		p := &spec.Policies[i]
-		if err := l.check(p); err != nil {
+		var err error
+		if calendars[i], err = l.check(p); err != nil {
 			return nil, err
 		}
 		if first := spec.Policies[0].Store; p.Store != first {
@@ -152,7 +160,7 @@ func (l *Limiter) Gate(spec *Spec) (*Gate, error) {
 			}
 		}
 	}
-	counters, err := l.register(spec.Policies)
+	counters, err := l.register(spec.Policies, calendars)
 	if err != nil {
 		return nil, err
 	}
@@ -164,8 +172,17 @@ func (l *Limiter) Gate(spec *Spec) (*Gate, error) {
 		open:     l.disabled || allOff(spec.Policies),
 		store:    l.stores[spec.Policies[0].Store],
 	}
-	if c := counters[0]; len(counters) == 1 && c.kind == counted && c.policy.Mode == Enforce &&
-		g.store == nil && l.observer == nil && !g.open {
+	for _, c := range counters {
+		if c.kind == off {
+			continue
+		}
+		if c.ends {
+			g.ends = c
+		}
+		g.queued = g.queued || c.queue != nil
+	}
+	if c := counters[0]; len(counters) == 1 && c.kind == counted && c.rule != recorded &&
+		c.policy.Mode == Enforce && g.store == nil && l.observer == nil && !g.open {
 		g.fast = c
 	}
 	return g, nil
@@ -194,25 +211,35 @@ func allOff(policies []Policy) bool {
 	return true
 }
 
-func (l *Limiter) check(p *Policy) error {
+// check returns the calendar of p, or what is wrong with p on this limiter.
+func (l *Limiter) check(p *Policy) (*calendar, error) {
 	if err := p.Validate(); err != nil {
-		return err
+		return nil, err
 	}
-	if p.Store != "" && l.stores[p.Store] == nil && !l.disabled {
-		return fmt.Errorf("ratelimit: policy %q: the limiter has no store %q", p.ID, p.Store)
+	store := l.stores[p.Store]
+	switch {
+	case store == nil && p.Store != "" && !l.disabled:
+		return nil, fmt.Errorf("ratelimit: policy %q: the limiter has no store %q", p.ID, p.Store)
+	case store != nil:
+		if what := needsMemory(p); what != "" {
+			return nil, fmt.Errorf("ratelimit: policy %q is counted in store %q, and %s is supported in memory only", p.ID, p.Store, what)
+		}
+		if err := supports(store, p); err != nil {
+			return nil, fmt.Errorf("ratelimit: policy %q: store %q (%T) does not support it: %w", p.ID, p.Store, store, err)
+		}
 	}
-	return nil
+	return newCalendar(p)
 }
 
 // register returns the counters of policies, which are valid, and adds those that
 // are new: all of them or, on an error, none.
-func (l *Limiter) register(policies []Policy) ([]*counter, error) {
+func (l *Limiter) register(policies []Policy, calendars []*calendar) ([]*counter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	counters := make([]*counter, len(policies))
 	next := len(l.counters)
 	for i := range policies {
-		c := newCounter(policies[i], next)
+		c := newCounter(policies[i], next, calendars[i])
 		known := l.counters[c.policy.ID]
 		switch {
 		case known == nil:

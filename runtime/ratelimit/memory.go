@@ -3,8 +3,10 @@ package ratelimit
 import (
 	"crypto/sha256"
 	"hash/maphash"
+	"math"
 	"math/bits"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +26,7 @@ type memory struct {
 
 	_    [64]byte     // what changes is not in a cache line that every call reads
 	live atomic.Int64 // entries in all shards and room reserved for more
+	ids  atomic.Uint64
 
 	// overflow guards the spills of all counters. It is taken after the shards.
 	overflow sync.Mutex
@@ -31,9 +34,10 @@ type memory struct {
 
 // spill is the counter that the keys share for which there was no room.
 type spill struct {
-	entry entry
-	ring  ring
-	// clearAt is the time at which entry is as new.
+	entry  entry
+	ring   ring
+	record record
+	// clearAt is the time at which it is as new.
 	clearAt atomic.Int64
 }
 
@@ -77,6 +81,15 @@ func (m *memory) now() int64 {
 		return int64(time.Since(m.epoch) / time.Microsecond)
 	}
 	return max(-1<<60, min(m.clock.Now().UnixMicro(), 1<<60))
+}
+
+// nowFor returns the time that c counts by, where now is that of most counters: the
+// calendar's windows need the wall clock.
+func (m *memory) nowFor(c *counter, now int64) int64 {
+	if c.calendar == nil || m.clock != nil {
+		return now
+	}
+	return time.Now().UnixMicro()
 }
 
 // locate returns the place of a key, and what is stored of it.
@@ -127,164 +140,6 @@ func (m *memory) takeOne(c *counter, key []byte, cost int64) (o Outcome, found b
 	return o, true
 }
 
-// slot is one policy's part of a decision.
-type slot struct {
-	place
-	c       *counter // nil if the policy is not asked
-	entry   *entry   // decided on and charged; if nil, copied is
-	copied  entry    // what a peek is decided on, or a new key
-	t       int64
-	ok      bool
-	isNew   bool // there is no entry yet, but room for one
-	spilled bool // the state is, or was copied from, that of c.spill
-}
-
-func (s *slot) state() *entry {
-	if s.entry == nil {
-		return &s.copied
-	}
-	return s.entry
-}
-
-// take decides the charges whose verdicts are asked for as one, and unless it
-// peeks, charges them if all that are enforced are admitted, which it returns. It
-// fills the outcomes if asked to or if the call is refused.
-func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict, peek, fill bool) bool {
-	var few [4]slot
-	slots := few[:]
-	if len(charges) > len(few) {
-		slots = make([]slot, len(charges))
-	}
-	slots = slots[:len(charges)]
-
-	var digest [sha256.Size]byte
-	now := m.now()
-	var locks uint64
-	for i := range slots {
-		if verdicts[i].asked {
-			s := &slots[i]
-			s.c = counters[i]
-			s.place, _ = m.locate(s.c, s.c.key(charges[i].Key), &digest)
-			locks |= 1 << s.shard
-		}
-	}
-	for b := locks; b != 0; b &= b - 1 {
-		m.shards[bits.TrailingZeros64(b)].mu.Lock()
-	}
-	overflow := false // is locked
-	for i := range slots {
-		s := &slots[i]
-		if s.c == nil {
-			continue
-		}
-		if _, s.entry = m.shards[s.shard].find(s.place, stored(s.c.key(charges[i].Key), &digest)); s.entry == nil {
-			overflow = m.provide(s, now, slots, peek || charges[i].Cost == 0, overflow)
-		}
-		if s.state().last > now {
-			now = m.now()
-		}
-	}
-
-	admitted := true
-	for i := range slots {
-		s := &slots[i]
-		if s.c == nil {
-			continue
-		}
-		if s.entry != nil && (peek || charges[i].Cost == 0) {
-			s.copied, s.entry = *s.entry, nil
-		}
-		s.t = s.c.settle(s.state(), now)
-		s.ok = s.c.admits(s.state(), m.ring(s), s.t, charges[i].Cost)
-		admitted = admitted && (s.ok || s.c.policy.Mode == Shadow)
-	}
-	for i := range slots {
-		s := &slots[i]
-		if s.c == nil {
-			continue
-		}
-		verdicts[i].degraded = s.spilled
-		if s.ok && admitted && !peek && charges[i].Cost > 0 {
-			if s.isNew {
-				m.insert(s, stored(s.c.key(charges[i].Key), &digest))
-			}
-			s.c.charge(s.entry, m.ring(s), s.t, charges[i].Cost)
-			if s.spilled {
-				s.c.spill.clearAt.Store(s.c.clearAt(s.entry))
-			}
-		}
-		if s.isNew {
-			m.live.Add(-1)
-		}
-		if fill || !admitted {
-			verdicts[i].Outcome = s.c.outcome(s.state(), m.ring(s), s.t, charges[i].Cost, s.ok)
-		}
-	}
-	if overflow {
-		m.overflow.Unlock()
-	}
-	for b := locks; b != 0; b &= b - 1 {
-		m.shards[bits.TrailingZeros64(b)].mu.Unlock()
-	}
-	return admitted
-}
-
-// provide gives s, whose key has no entry, a state to decide on. If there is room,
-// that is a new one, or as long as the policy's spill says something, a copy of
-// that: the key may have spent it. Without room it is the spill itself. It returns
-// whether overflow is locked.
-func (m *memory) provide(s *slot, now int64, slots []slot, peek, overflow bool) bool {
-	s.copied = newEntry()
-	s.isNew = m.reserve(&m.shards[s.shard], now, slots)
-	spill := &s.c.spill
-	if s.isNew && spill.clearAt.Load() <= now {
-		return overflow
-	}
-	if !overflow {
-		m.overflow.Lock()
-	}
-	s.spilled = true
-	if spill.entry.last > now && !peek {
-		s.c.settle(&spill.entry, m.now())
-		spill.clearAt.Store(s.c.clearAt(&spill.entry))
-	}
-	if s.isNew {
-		s.copied = spill.entry
-	} else {
-		s.entry = &spill.entry
-	}
-	return true
-}
-
-// insert gives s the entry that is reserved for it.
-func (m *memory) insert(s *slot, key []byte) {
-	shard := &m.shards[s.shard]
-	e := shard.insert(s.place, key)
-	e.last, e.base, e.part = s.copied.last, s.copied.base, s.copied.part
-	if s.c.rule == slidingLog {
-		e.part = shard.rings.add()
-		if s.spilled {
-			shard.rings.all[e.part] = s.c.spill.ring.clone()
-		}
-	}
-	s.entry, s.isNew, s.spilled = e, false, false
-}
-
-// ring returns the log of s, or nil if it has none yet.
-func (m *memory) ring(s *slot) *ring {
-	if s.spilled {
-		return &s.c.spill.ring
-	}
-	return m.shards[s.shard].ring(s.c, s.state())
-}
-
-func (s *shard) ring(c *counter, e *entry) *ring {
-	if c.rule != slidingLog || e.part == 0 {
-		return nil
-	}
-	return &s.rings.all[e.part]
-}
-
 // reserve makes room for an entry, if it can. The caller inserts it or gives the
 // room back.
 func (m *memory) reserve(s *shard, now int64, slots []slot) bool {
@@ -313,17 +168,31 @@ func (m *memory) sweep(s *shard, now int64, n uint32, slots []slot) {
 			continue
 		}
 		c := counters[e.meta>>8]
-		if n == sweepFull {
-			// After the clock was set back for good, an idle key would hold its
-			// place until the time that it was charged at comes again.
-			c.settle(e, now)
-		}
-		if c.clearAt(e) > now || inUse(e, slots) {
+		if !m.clear(s, c, e, now, n == sweepFull) || inUse(e, slots) {
 			continue
 		}
-		s.remove(s.hand, c.rule == slidingLog)
+		s.remove(s.hand, c.rule)
 		m.live.Add(-1)
 	}
+}
+
+// clear reports whether e decides as a new one. If it is to settle, it does: after
+// the clock was set back for good, an idle key would hold its place until the time
+// that it was charged at comes again.
+func (m *memory) clear(s *shard, c *counter, e *entry, now int64, settle bool) bool {
+	if c.rule == recorded {
+		r := s.records.all[e.part]
+		now = m.nowFor(c, now)
+		view, t, off := c.settleRecord(r, now)
+		if settle && view == r {
+			c.moved(r, t, off)
+		}
+		return view == &blank
+	}
+	if settle {
+		c.settle(e, now)
+	}
+	return c.clearAt(e) <= now
 }
 
 func inUse(e *entry, slots []slot) bool {
@@ -342,8 +211,55 @@ func (m *memory) reset(c *counter, key []byte) {
 	s := &m.shards[p.shard]
 	s.mu.Lock()
 	if i, e := s.find(p, key); e != nil {
-		s.remove(i, c.rule == slidingLog)
+		s.remove(i, c.rule)
 		m.live.Add(-1)
 	}
 	s.mu.Unlock()
+}
+
+// ending says how a call ends for a policy.
+type ending uint8
+
+const (
+	givenBack ending = iota
+	kept
+	finished // after some time
+	left     // the queue, before its turn
+)
+
+// end ends the call of the given id for a key. Nothing happens if it has ended, or
+// if its charge is forgotten.
+func (m *memory) end(c *counter, key []byte, id uint64, how ending, took int64) {
+	var digest [sha256.Size]byte
+	p, key := m.locate(c, key, &digest)
+	s := &m.shards[p.shard]
+	s.mu.Lock()
+	if _, e := s.find(p, key); e != nil {
+		c.end(s.records.all[e.part], id, how, took, m.now())
+	}
+	if c.spill.clearAt.Load() != math.MinInt64 {
+		m.overflow.Lock()
+		c.end(&c.spill.record, id, how, took, m.now())
+		c.spill.clearAt.Store(c.clearTime(&c.spill.record))
+		m.overflow.Unlock()
+	}
+	s.mu.Unlock()
+}
+
+// end ends a call that r may have a hold of.
+func (c *counter) end(r *record, id uint64, how ending, took, now int64) {
+	i := r.find(id)
+	if i < 0 {
+		return
+	}
+	switch how {
+	case givenBack:
+		c.giveBack(r, i)
+	case kept:
+		r.holds = slices.Delete(r.holds, i, i+1)
+	case finished:
+		c.algorithm.(*quota).finish(r, i, took)
+	case left:
+		c.queue.leave(r, i, now+r.off)
+	}
 }

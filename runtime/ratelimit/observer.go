@@ -19,7 +19,8 @@ type Event struct {
 	// mode would have refused an admitted call.
 	Decision Decision
 	// Err is nil if the call was decided, either way. Otherwise it is an *Error of
-	// kind ErrNoKey, ErrCost or ErrStore.
+	// kind ErrNoKey, ErrCost or ErrStore. If Decision.Degraded is set as well, the
+	// store failed, and Policy.OnError decided.
 	Err error
 	// Ops are the policies that were evaluated, in the order of the Spec, with what
 	// each of them said.

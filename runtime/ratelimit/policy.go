@@ -231,10 +231,13 @@ type Policy struct {
 	Status int
 }
 
-// Capacity is the largest cost of a single call that the policy can ever admit. Of
-// a TimeQuota, whose calls cost what they take, it is the limit in microseconds; of
-// a Dynamic policy without Burst, it is 0, since calls bring it.
+// Capacity is the largest cost of a single call that the policy can ever admit. It
+// is 1 for a TimeQuota, whose calls cost what they take, and 0 for a Dynamic policy
+// without Burst, since its calls bring it.
 func (p *Policy) Capacity() int64 {
+	if p.Algorithm == TimeQuota && p.Limit != Blocked {
+		return 1
+	}
 	if p.Burst > 0 && p.Limit != Unlimited && p.Limit != Blocked {
 		return p.Burst
 	}

@@ -102,3 +102,65 @@ func (g *ring) clone() ring {
 	c.stamps = append([]stamp(nil), g.stamps...)
 	return c
 }
+
+// maxStamps bounds the stamps of a log that is charged after calls.
+const maxStamps = 1<<16 - 1
+
+// pushAny is push for any number of units, also above the limit. As no limit is
+// above MaxLogLimit, more than one unit above that at one time makes no difference.
+func (g *ring) pushAny(t, units int64) {
+	for units = min(units, MaxLogLimit+1); units > 0; {
+		piece := min(units, MaxLogLimit)
+		if g.n > 0 {
+			newest := g.at(int(g.n) - 1)
+			switch room := MaxLogLimit - newest.units(); {
+			case g.n == maxStamps:
+				// Far above every limit: what is newest counts for longer.
+				*newest = stamp(t)<<unitBits | stamp(newest.units()-1)
+				return
+			case newest.time() != t:
+			case room > 0:
+				piece = min(piece, room)
+			default:
+				g.add(t, piece)
+				units -= piece
+				continue
+			}
+		}
+		g.push(t, piece, maxStamps)
+		units -= piece
+	}
+}
+
+// add is push with a stamp of its own.
+func (g *ring) add(t, units int64) {
+	if int(g.n) == len(g.stamps) {
+		g.grow(maxStamps)
+	}
+	g.units += int32(units)
+	*g.at(int(g.n)) = stamp(t)<<unitBits | stamp(units-1)
+	g.n++
+}
+
+// take takes out units that were charged at time t, as far as they are there.
+func (g *ring) take(t, units int64) {
+	for i := int(g.n) - 1; i >= 0 && units > 0; i-- {
+		s := g.at(i)
+		switch have := s.units(); {
+		case s.time() < t:
+			return
+		case s.time() > t:
+		case have > units:
+			*s -= stamp(units)
+			g.units -= int32(units)
+			return
+		default:
+			units -= have
+			g.units -= int32(have)
+			for j := i; j+1 < int(g.n); j++ {
+				*g.at(j) = *g.at(j + 1)
+			}
+			g.n--
+		}
+	}
+}

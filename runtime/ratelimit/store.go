@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -26,11 +27,60 @@ type Store interface {
 	Reset(ctx context.Context, p *Policy, key string) error
 }
 
+// Supporter is implemented by a Store that supports other policies than SlidingLog,
+// FixedWindow and TokenBucket with a Limit, a Window and a Burst, which is what a
+// Store without this method is taken to support.
+type Supporter interface {
+	// Supports returns nil, or an error that says what of p, which is valid, the
+	// store does not support. It is called when gates are made.
+	Supports(p *Policy) error
+}
+
+// supports returns nil, or an error that says what of p the store s does not support.
+func supports(s Store, p *Policy) error {
+	if s, ok := s.(Supporter); ok {
+		return s.Supports(p)
+	}
+	a := p.algorithm()
+	for _, o := range []struct {
+		used bool
+		name string
+	}{
+		{a != SlidingLog && a != FixedWindow && a != TokenBucket, "algorithm " + string(a)},
+		{p.Dynamic, "a limit that each call brings"},
+		{p.Initial != 0, "initial"},
+		{p.Refill != Smooth, "refill interval"},
+		{p.Warmup != 0, "warmup"},
+		{p.Align != "", "align"},
+		{len(p.Lock) > 0, "lock"},
+	} {
+		if o.used {
+			return errors.New(o.name)
+		}
+	}
+	return nil
+}
+
+// needsMemory returns what of p no Store supports: what follows a call.
+func needsMemory(p *Policy) string {
+	switch {
+	case p.Algorithm == Concurrency || p.Algorithm == TimeQuota:
+		return "algorithm " + string(p.Algorithm)
+	case p.Count:
+		return "count"
+	case p.CostAfter:
+		return "a cost after the call"
+	}
+	return ""
+}
+
 // Op is one policy's part of a call.
 type Op struct {
 	Policy *Policy
 	Key    string
 	Cost   int64
+	// Limit is Policy.Limit or, of a Dynamic policy, that of the call: at least 1.
+	Limit int64
 	// Peek asks what would become of Cost, and changes nothing. It is set on all
 	// ops of a call or on none.
 	Peek bool
@@ -54,4 +104,6 @@ type Outcome struct {
 	RetryAfter time.Duration
 	// ResetAfter is how long it takes until the state is as new.
 	ResetAfter time.Duration
+	// Delay is how long an admitted call waits for its turn in a LeakyBucket.
+	Delay time.Duration
 }

@@ -45,7 +45,7 @@ func TestStoreIsAskedForWhatNeedsCounting(t *testing.T) {
 		{ID: "blocked", Limit: ratelimit.Blocked, Mode: ratelimit.Shadow, Store: "far"},
 	}})
 	k := []byte("k")
-	charges := []ratelimit.Charge{{k, 1}, {nil, -1}, {k, 2}, {nil, 1 << 40}, {nil, 1}}
+	charges := []ratelimit.Charge{{Key: k, Cost: 1}, {Cost: -1}, {Key: k, Cost: 2}, {Cost: 1 << 40}, {Cost: 1}}
 	//lint:ignore SA1012 a nil context is allowed
 	d, err := gate.Take(nil, charges...)
 	if err != nil || !d.Allowed || d.Policy != "b" || d.Remaining != 2 || d.Limit != 5 || !d.Shadow {
@@ -81,7 +81,7 @@ func TestStoreTroubleIsNoRefusal(t *testing.T) {
 	gate := ratelimit.New(ratelimit.WithStore("", &recorder{err: trouble})).MustGate(&ratelimit.Spec{
 		Method:   "pay.Service.Pay",
 		File:     "pay.go",
-		Policies: []ratelimit.Policy{{ID: "a", Directive: "max=5", Limit: 5, Window: time.Minute}},
+		Policies: []ratelimit.Policy{{ID: "a", Directive: "max=5", Limit: 5, Window: time.Minute, OnError: ratelimit.DenyOnError}},
 	})
 	err := gate.Allow(t.Context(), []byte("k"))
 	if !errors.Is(err, ratelimit.ErrStore) || errors.Is(err, ratelimit.ErrLimited) || !errors.Is(err, trouble) {

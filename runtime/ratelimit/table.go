@@ -27,6 +27,8 @@ const (
 //	token-bucket  the time at which the bucket is full, base + part/den µs
 //	fixed-window  part is the units used; last is the window's start
 //	sliding-log   base is the zero of the stamps' times; part is the ring's index
+//
+// Of a policy that needs more, part is the index of a record, which holds it all.
 type entry struct {
 	last int64 // time of the latest charge; µs
 	base int64
@@ -62,9 +64,10 @@ type shard struct {
 	entries uint32
 	hand    uint32 // where the search for expired entries goes on
 
-	long  side[string]
-	rings side[ring]
-	_     [16]byte // fills up to cache lines
+	long    side[string]
+	rings   side[ring]
+	records side[*record]
+	_       [32]byte // fills up to cache lines
 }
 
 // side keeps what does not fit into an entry. Index 0 is not used.
@@ -153,8 +156,8 @@ func (s *shard) insert(p place, key []byte) *entry {
 	return e
 }
 
-// remove takes out entry i; ringed tells whether it has a ring.
-func (s *shard) remove(i uint32, ringed bool) {
+// remove takes out entry i of a policy with the given rule.
+func (s *shard) remove(i uint32, r rule) {
 	e := s.entry(i)
 	link := s.head(e.hash)
 	for *link != i {
@@ -166,13 +169,21 @@ func (s *shard) remove(i uint32, ringed bool) {
 		s.long.all[j] = ""
 		s.long.remove(j)
 	}
-	if ringed {
+	switch r {
+	case slidingLog:
 		g := &s.rings.all[e.part]
 		g.head, g.n, g.units = 0, 0, 0
 		if len(g.stamps) > keptRingLen {
 			g.stamps = nil
 		}
 		s.rings.remove(e.part)
+	case recorded:
+		if r := s.records.all[e.part]; r.large() {
+			s.records.all[e.part] = nil
+		} else {
+			r.renew()
+		}
+		s.records.remove(e.part)
 	}
 	e.meta, e.next, s.free = freeEntry, s.free, i
 	s.entries--

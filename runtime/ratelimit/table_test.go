@@ -38,7 +38,7 @@ func TestShardIsAMap(t *testing.T) {
 			case known && (e.base != want || s.entry(j) != e):
 				t.Fatalf("step %d: found another key's entry", i)
 			case known:
-				s.remove(j, true)
+				s.remove(j, slidingLog)
 				delete(model, k)
 			default:
 				e = s.insert(p, []byte(key))

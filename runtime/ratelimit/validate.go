@@ -26,7 +26,6 @@ func (p *Policy) Validate() error {
 		(*Policy).wrongOption,
 		(*Policy).wrongNumber,
 		(*Policy).wrongLimit,
-		(*Policy).unfinished,
 	} {
 		if problem := check(p); problem != "" {
 			return fmt.Errorf("ratelimit: policy %q: %s", p.ID, problem)
@@ -236,32 +235,6 @@ func (p *Policy) wrongBucket() string {
 	}
 	if fill > uint64(MaxWindow/time.Microsecond) {
 		return tooLong
-	}
-	return ""
-}
-
-// unfinished returns which part of p is declared but not decided by yet.
-func (p *Policy) unfinished() string {
-	for _, o := range []struct {
-		set  bool
-		name string
-	}{
-		{p.Dynamic, "a dynamic limit"},
-		{p.OnEmpty != DenyEmpty, "on-empty"},
-		{p.OnError == AllowOnError, "on-error=allow"},
-		{p.Count, "count"},
-		{p.CostAfter, "a cost after the call"},
-		{len(p.Lock) > 0, "lock"},
-		{p.Initial != 0, "initial"},
-		{p.Refill != Smooth, "refill"},
-		{p.Warmup != 0, "warmup"},
-		{p.Align != "", "align"},
-		{p.MaxWait != 0 || p.MaxQueue != 0, "waiting"},
-		{p.Algorithm == SlidingWindow || p.Algorithm == LeakyBucket || p.Algorithm == Concurrency || p.Algorithm == TimeQuota, "the algorithm " + string(p.Algorithm)},
-	} {
-		if o.set {
-			return o.name + " is not supported"
-		}
 	}
 	return ""
 }

@@ -107,7 +107,7 @@ func (*brokenStore) Take(context.Context, []ratelimit.Op) error { return errBrok
 
 func TestAdmitsReportsTooFewAndTooMany(t *testing.T) {
 	t.Parallel()
-	policies := []ratelimit.Policy{{ID: "p", Limit: 3, Window: time.Hour}}
+	policies := []ratelimit.Policy{{ID: "p", Limit: 3, Window: time.Hour, OnError: ratelimit.DenyOnError}}
 	for _, c := range []struct {
 		n       int
 		options []ratelimit.Option

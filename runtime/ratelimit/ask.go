@@ -1,0 +1,70 @@
+package ratelimit
+
+import "context"
+
+// ask has the store decide, or if it fails, Policy.OnError.
+func (g *Gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []verdict, full bool) (admitted bool, err error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ops := make([]Op, 0, len(charges))
+	for i, counter := range g.counters {
+		if verdicts[i].asked {
+			limit, _ := counter.limits(&charges[i])
+			ops = append(ops, Op{
+				Policy: &counter.policy,
+				Key:    string(counter.key(charges[i].Key)),
+				Cost:   charges[i].Cost,
+				Limit:  limit,
+				Peek:   c.mode == peeks || c.mode == refuses,
+			})
+		}
+	}
+	if err := g.store.Take(ctx, ops); err != nil {
+		if err := ctx.Err(); err != nil {
+			return false, err // nobody waits for an answer
+		}
+		return g.manage(charges, c, verdicts, full, err)
+	}
+	admitted = true
+	for i, counter := range g.counters {
+		v := &verdicts[i]
+		if !v.asked {
+			continue
+		}
+		v.Outcome, ops = ops[0].Outcome, ops[1:]
+		admitted = admitted && (v.Allowed || counter.policy.Mode == Shadow)
+	}
+	return admitted, nil
+}
+
+// manage decides without the store, which failed by err.
+func (g *Gate) manage(charges []Charge, c *call, verdicts []verdict, full bool, err error) (admitted bool, _ error) {
+	var asks bool
+	for i, counter := range g.counters {
+		v := &verdicts[i]
+		if !v.asked {
+			continue
+		}
+		v.degraded = true
+		if c.trouble == nil {
+			c.trouble = g.failed(counter, counter.limitOf(&charges[i]), ErrStore, err)
+		}
+		switch counter.policy.OnError {
+		case LocalOnError:
+			asks = true
+			continue
+		case AllowOnError:
+			v.Allowed, v.Remaining = true, counter.limitOf(&charges[i])
+		case DenyOnError:
+			if counter.policy.Mode == Enforce {
+				return false, g.failed(counter, counter.limitOf(&charges[i]), ErrStore, err)
+			}
+		}
+		v.asked = false
+	}
+	if !asks {
+		return true, nil
+	}
+	return g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.id, full), nil
+}

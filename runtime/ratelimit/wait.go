@@ -1,0 +1,379 @@
+package ratelimit
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Wait is AllowAll for calls that can wait: it returns nil when the call may
+// proceed, and has charged it then. Calls with the same keys proceed in the order
+// in which they came. The waiting calls of a key are as many goroutines, and none
+// besides.
+//
+// Wait returns an *Error of kind ErrLimited at once if the call cannot make it: if
+// it would have to wait, behind those that wait already, for longer than the
+// smallest Policy.MaxWait or until the deadline of ctx, if as many calls as the
+// smallest Policy.MaxQueue wait already, or if waiting does not help. Such a refusal
+// locks the key as any other. Of a Concurrency policy, or one with Count set, nobody
+// knows when calls end, so such a call waits for as long as it may. If ctx is done
+// while the call waits, the error is ctx.Err(): nothing is charged, and those behind
+// move up.
+//
+// Calls that do not wait, and calls under other keys that share one of the
+// counters, may be admitted meanwhile. Wait sleeps by the time of the process, also
+// if the limiter has a Clock.
+func (g *Gate) Wait(ctx context.Context, charges []Charge) error {
+	if g != nil && g.open {
+		return nil
+	}
+	if err := g.checkEndless(); err != nil {
+		return err
+	}
+	c := call{mode: tries}
+	return g.wait(ctx, charges, &c)
+}
+
+// AcquireWait is Acquire for calls that can wait; see Wait.
+func (g *Gate) AcquireWait(ctx context.Context, charges []Charge) (Permit, error) {
+	if g != nil && g.open {
+		return Permit{}, nil
+	}
+	c := call{mode: tries}
+	if err := g.prepare(&c); err != nil {
+		return Permit{}, err
+	}
+	err := g.wait(ctx, charges, &c)
+	if err == nil {
+		return g.permit(charges, &c), nil
+	}
+	if c.decision.Allowed { // but did not get its turn
+		permit := g.permit(charges, &c)
+		permit.Release()
+	}
+	return Permit{}, err
+}
+
+// waiters are the calls of a gate that wait, in one queue for each list of keys.
+type waiters struct {
+	count  atomic.Int32
+	mu     sync.Mutex
+	queues map[string]*queue
+}
+
+// queue is the calls that wait with the same keys, first come first served. The
+// first one sleeps until it can be admitted; the others, until they are the first.
+type queue struct {
+	name  string
+	keys  [][]byte // by policy
+	calls []*waiter
+	plan  *plan         // nil if it is not known
+	poke  chan struct{} // something was given back: the first call tries again
+}
+
+type waiter struct {
+	charges []Charge
+	first   chan struct{} // closed when it is the first
+}
+
+// patience is how long a call may wait.
+type patience struct {
+	deadline time.Time // of its context; zero for none
+	end      time.Time // by MaxWait; zero for none
+}
+
+func (g *Gate) patience(ctx context.Context) patience {
+	var p patience
+	if ctx != nil {
+		p.deadline, _ = ctx.Deadline()
+	}
+	longest := time.Duration(0)
+	for _, c := range g.counters {
+		if w := c.policy.MaxWait; w > 0 && (longest == 0 || w < longest) {
+			longest = w
+		}
+	}
+	if longest > 0 {
+		p.end = time.Now().Add(longest)
+	}
+	return p
+}
+
+// allows reports whether a call may wait for d from now.
+func (p *patience) allows(d time.Duration) bool {
+	return d != Never &&
+		(p.deadline.IsZero() || d < time.Until(p.deadline)) &&
+		(p.end.IsZero() || d <= time.Until(p.end))
+}
+
+// wait decides c, whose mode is tries, when it can be admitted.
+func (g *Gate) wait(ctx context.Context, charges []Charge, c *call) error {
+	if g != nil && g.queued && c.id == 0 {
+		c.id = g.limiter.mem.ids.Add(1)
+	}
+	if g == nil || g.waiters.count.Load() == 0 || !g.waits(charges) {
+		if err := g.decide(ctx, charges, c); err != nil {
+			return err
+		}
+	}
+	p := g.patience(ctx)
+	if !c.decision.Allowed {
+		if err := g.line(ctx, charges, c, &p); err != nil {
+			return err
+		}
+	}
+	if c.decision.Delay == 0 {
+		return nil
+	}
+	return g.turn(ctx, charges, c, &p)
+}
+
+// waits reports whether calls with these keys wait.
+func (g *Gate) waits(charges []Charge) bool {
+	if len(charges) != len(g.counters) {
+		return false
+	}
+	var buf [128]byte
+	name := g.queueName(buf[:0], charges)
+	g.waiters.mu.Lock()
+	defer g.waiters.mu.Unlock()
+	return g.waiters.queues[string(name)] != nil
+}
+
+// queueName appends what tells lists of keys apart.
+func (g *Gate) queueName(b []byte, charges []Charge) []byte {
+	for i, c := range g.counters {
+		key := c.key(charges[i].Key)
+		b = binary.AppendUvarint(b, uint64(len(key)))
+		b = append(b, key...)
+	}
+	return b
+}
+
+// line has c wait in its queue until it is admitted.
+func (g *Gate) line(ctx context.Context, charges []Charge, c *call, p *patience) error {
+	q, w, planned := g.join(charges, c, p)
+	if w == nil {
+		return g.refuse(ctx, charges, c, planned)
+	}
+	defer g.leave(q, w)
+	var never <-chan struct{}
+	if ctx != nil {
+		never = ctx.Done()
+	}
+	select {
+	case <-w.first:
+	case <-never:
+		return ctx.Err()
+	}
+	for {
+		if err := g.decide(ctx, charges, c); err != nil {
+			return err
+		}
+		if c.decision.Allowed {
+			return nil
+		}
+		if !p.allows(c.least) {
+			return g.refuse(ctx, charges, c, 0)
+		}
+		sleep := c.decision.RetryAfter
+		if !p.end.IsZero() {
+			sleep = min(sleep, time.Until(p.end))
+		}
+		timer := time.NewTimer(sleep)
+		select {
+		case <-timer.C:
+		case <-q.poke:
+			timer.Stop()
+		case <-never:
+			timer.Stop()
+			return ctx.Err()
+		}
+		if !p.end.IsZero() && !time.Now().Before(p.end) {
+			// The last try is at the end of its patience.
+			c.mode = takes
+			return g.admit(ctx, charges, c)
+		}
+	}
+}
+
+// refuse refuses c, and returns the error. planned is how long c would have waited,
+// as far as that is known.
+func (g *Gate) refuse(ctx context.Context, charges []Charge, c *call, planned time.Duration) error {
+	c.mode, c.least = refuses, planned
+	if err := g.decide(ctx, charges, c); err != nil {
+		return err
+	}
+	return g.newError(c.speaker, ErrLimited, c.decision)
+}
+
+// join puts c at the end of its queue. The waiter is nil if it cannot make it; then
+// planned is how long it would have to wait.
+func (g *Gate) join(charges []Charge, c *call, p *patience) (q *queue, w *waiter, planned time.Duration) {
+	name := string(g.queueName(nil, charges))
+	g.waiters.mu.Lock()
+	defer g.waiters.mu.Unlock()
+	q = g.waiters.queues[name]
+	if q == nil {
+		planned = c.least
+		q = &queue{name: name, poke: make(chan struct{}, 1)}
+	} else if planned = g.planned(q, charges, p); g.isFull(q) {
+		return nil, nil, planned
+	}
+	if !p.allows(planned) {
+		return nil, nil, planned
+	}
+	w = &waiter{charges: make([]Charge, len(charges)), first: make(chan struct{})}
+	for i := range charges {
+		ch := &charges[i] // whose key stays where it is
+		w.charges[i] = Charge{Key: bytes.Clone(ch.Key), Cost: ch.Cost, Limit: ch.Limit, Skip: ch.Skip}
+	}
+	if len(q.calls) == 0 {
+		if g.waiters.queues == nil {
+			g.waiters.queues = make(map[string]*queue)
+		}
+		g.waiters.queues[name] = q
+		for i, c := range g.counters {
+			q.keys = append(q.keys, c.key(w.charges[i].Key))
+		}
+		g.limiter.watchers.watch(g, q)
+		close(w.first)
+	}
+	q.calls = append(q.calls, w)
+	g.waiters.count.Add(1)
+	return q, w, planned
+}
+
+func (g *Gate) isFull(q *queue) bool {
+	for _, c := range g.counters {
+		if n := c.policy.MaxQueue; n > 0 && len(q.calls) >= n {
+			return true
+		}
+	}
+	return false
+}
+
+// leave takes w out of its queue, admitted or not.
+func (g *Gate) leave(q *queue, w *waiter) {
+	g.waiters.mu.Lock()
+	defer g.waiters.mu.Unlock()
+	i := slices.Index(q.calls, w)
+	q.calls = slices.Delete(q.calls, i, i+1)
+	g.waiters.count.Add(-1)
+	if len(q.calls) == 0 {
+		delete(g.waiters.queues, q.name)
+		g.limiter.watchers.unwatch(g, q)
+		return
+	}
+	if i == 0 {
+		close(q.calls[0].first)
+	}
+}
+
+// turn has an admitted call wait for its turn in a LeakyBucket. The call leaves the
+// queue if ctx is done before that or it may not wait for so long.
+func (g *Gate) turn(ctx context.Context, charges []Charge, c *call, p *patience) error {
+	if p == nil {
+		p = new(patience)
+		if ctx != nil {
+			p.deadline, _ = ctx.Deadline()
+		}
+	}
+	if !p.allows(c.decision.Delay) {
+		g.abandon(charges, c)
+		return g.tooLong(c)
+	}
+	timer := time.NewTimer(c.decision.Delay)
+	if ctx == nil {
+		<-timer.C
+		return nil
+	}
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		timer.Stop()
+		g.abandon(charges, c)
+		return ctx.Err()
+	}
+}
+
+// tooLong returns the error of an admitted call that may not wait for its turn.
+func (g *Gate) tooLong(c *call) error {
+	for i, counter := range g.counters {
+		if counter.queue != nil && c.charged>>i&1 != 0 {
+			return g.newError(counter, ErrLimited, Decision{
+				Policy:     counter.policy.ID,
+				Limit:      counter.capacity,
+				RetryAfter: c.decision.Delay,
+			})
+		}
+	}
+	return g.newError(g.counters[0], ErrLimited, Decision{RetryAfter: c.decision.Delay})
+}
+
+// abandon gives back the places in queues of an admitted call.
+func (g *Gate) abandon(charges []Charge, c *call) {
+	for i, counter := range g.counters {
+		if counter.queue != nil && c.charged>>i&1 != 0 {
+			key := counter.key(charges[i].Key)
+			g.limiter.mem.end(counter, key, c.id, left, 0)
+			g.limiter.watchers.wake(counter, key)
+		}
+	}
+}
+
+// watchers are the queues that wait for a counter.
+type watchers struct {
+	mu     sync.Mutex
+	queues map[*counter]map[*queue][]byte // and the key that they wait for
+}
+
+// watch has the queue hear of what is given back to its counters.
+func (w *watchers) watch(g *Gate, q *queue) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.queues == nil {
+		w.queues = make(map[*counter]map[*queue][]byte)
+	}
+	for i, c := range g.counters {
+		if w.queues[c] == nil {
+			w.queues[c] = make(map[*queue][]byte)
+		}
+		w.queues[c][q] = q.keys[i]
+		c.waiting.Add(1)
+	}
+}
+
+func (w *watchers) unwatch(g *Gate, q *queue) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range g.counters {
+		delete(w.queues[c], q)
+		if len(w.queues[c]) == 0 {
+			delete(w.queues, c)
+		}
+		c.waiting.Add(-1)
+	}
+}
+
+// wake has the calls try again that wait for what was given back.
+func (w *watchers) wake(c *counter, key []byte) {
+	if c.waiting.Load() == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for q, k := range w.queues[c] {
+		if bytes.Equal(k, key) {
+			select {
+			case q.poke <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
