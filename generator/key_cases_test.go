@@ -30,6 +30,7 @@ type Account struct {
 	ID     string
 	Parent *Account
 	Num    int64
+	Notes  []string
 	secret string
 }
 

@@ -151,7 +151,7 @@ func main() {
 	for i, req := range reqs() {
 		ctx := context.Background()
 		if i%2 == 0 {
-			ctx = ratelimit.WithRequest(ctx, &ratelimit.Request{Addr: netip.MustParseAddr("192.0.2.1"), User: "caller"})
+			ctx = ratelimit.WithRequest(ctx, &ratelimit.Request{Addr: netip.MustParseAddr("192.0.2.1"), User: "caller", Role: "admin", Method: "GET", Path: "/orders/7", Route: "/orders/{id}", Source: source{}})
 		}
 		var err error
 		if i%3 == 0 {
@@ -160,6 +160,13 @@ func main() {
 		eval(i, ctx, s, req, err)
 	}
 }
+
+type source struct{}
+
+func (source) Header(name string) string { return map[string]string{"X-Tenant": "acme", "Authorization": "Bearer x"}[name] }
+func (source) Query(name string) string  { return map[string]string{"team": "blue"}[name] }
+func (source) Cookie(name string) string { return map[string]string{"sid": "s1"}[name] }
+func (source) Route() string             { return "" }
 
 func full() *Req {
 	return &Req{
@@ -198,8 +205,12 @@ func ours(expr, input int, f func() string) {
 }
 
 func env(ctx context.Context, s *Service, req *Req, err error) map[string]any {
+	var user any
+	if r := ratelimit.RequestFrom(ctx); r != nil {
+		user = r.User
+	}
 	return map[string]any{
-		"ctx": ctx, "req": req, "id": "id", "n": 42, "u": uint8(200), "neg": int64(-5), "tag": TenantID("tag"), "s": s, "err": err,
+		"user": user, "ctx": ctx, "req": req, "id": "id", "n": 42, "u": uint8(200), "neg": int64(-5), "tag": TenantID("tag"), "s": s, "err": err,
 		"tenantOf": tenantOf, "tick": tick, "joinAll": joinAll, "box": box, "item": item, "same": same,
 		"noAccount": noAccount, "defaultTenant": defaultTenant, "prefix": prefix, "shards": shards, "maxRegion": maxRegion,
 	}

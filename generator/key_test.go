@@ -208,7 +208,12 @@ func keyArgs(args []keyArg) string {
 	params := []string{"ctx", "req", "in", `"id"`, "42", "200", "-5", `"tag"`, "true"}
 	list := make([]string, len(args))
 	for i, a := range args {
-		list[i] = map[keyArgKind]string{argContext: "ctx", argBuffer: "buf", argReceiver: "s", argParam: params[a.param]}[a.kind]
+		switch a.kind {
+		case argParam:
+			list[i] = params[a.param]
+		default:
+			list[i] = map[keyArgKind]string{argContext: "ctx", argBuffer: "buf", argReceiver: "s", argResult: "err"}[a.kind]
+		}
 	}
 	return strings.Join(list, ", ")
 }

@@ -122,6 +122,7 @@ var (
 	rangeOperator = rule{"not-supported", ".. is not supported; write %s"}
 	wordOperator  = rule{"spel-syntax", "%s is not an operator here; write %s"}
 	doubledQuote  = rule{"spel-syntax", "two texts follow each other; a quote inside of text is written \\' or the text in the other quotes: %s"}
+	nullWord      = rule{"spel-syntax", "null is not known here; write nil"}
 	assignment    = rule{"expression-syntax", "= does not compare; write =="}
 	loneHash      = rule{"expression-syntax", "# stands before the name of a parameter, and alone for an element inside any(...), map(...) and their like"}
 )

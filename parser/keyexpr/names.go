@@ -44,6 +44,10 @@ func (c *checker) identifier(n *ast.IdentifierNode) Node {
 		c.at(n, noResults, name)
 		return nil
 	}
+	if name == "null" {
+		c.at(n, nullWord)
+		return nil
+	}
 	p := c.at(n, unknownName, name)
 	c.unknown(p, name, c.names())
 	if p.Suggestion == "" && c.scope.Pkg != nil {
