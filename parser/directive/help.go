@@ -2,6 +2,7 @@ package directive
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -30,39 +31,97 @@ func WriteHelp(w io.Writer, name string) error {
 func writeOverview(b *bytes.Buffer) {
 	fmt.Fprintf(b, "A directive stands in the doc comment of what it applies to:\n\n\t%sverb name=value name=value\n\n", Prefix)
 	b.WriteString("A value is a bare word, a \"Go string\" or a `raw string`; bare words end at a blank.\n")
-	for _, v := range registry {
+	for i := range registry {
+		v := &registry[i]
 		fmt.Fprintf(b, "\n%s  %s (on: %s)\n", v.Name, v.Doc, targetList(v.Targets))
 		tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-		for _, o := range v.Options {
-			fmt.Fprintf(tw, "  %s\t%s\t%s\n", o.Name, o.accepts(), orDash(o.Default))
+		for _, o := range v.ownOptions() {
+			fmt.Fprintf(tw, "  %s\t%s\t%s\n", o.Name, o.accepts(), cmp.Or(o.Default, "-"))
 		}
 		_ = tw.Flush() // writes to b, which does not fail
+		if v.Except != nil {
+			fmt.Fprintf(b, "  and the options of %s but %s\n", VerbLimit, strings.Join(v.Except, ", "))
+		}
 	}
+}
+
+// ownOptions are the options of v that it has not from limit.
+func (v *Verb) ownOptions() []Option {
+	if v.Except == nil {
+		return v.Options
+	}
+	return slices.DeleteFunc(slices.Clone(v.Options), func(o Option) bool {
+		return findVerb(VerbLimit).option(o.Name) != nil && !slices.Contains(v.Except, o.Name)
+	})
 }
 
 func writeTopic(b *bytes.Buffer, name string) bool {
 	sep := ""
 	if v := findVerb(name); v != nil {
-		fmt.Fprintf(b, "%s: %s\n  on:       %s\n  example:  %s\n", v.Name, v.Doc, targetList(v.Targets), v.Example)
-		if len(v.Options) > 0 {
-			fmt.Fprintf(b, "  options:  %s\n", strings.Join(v.optionNames(), ", "))
-		}
+		fmt.Fprintf(b, "%s: %s\n", v.Name, v.Doc)
+		writeField(b, "on", targetList(v.Targets))
+		writeField(b, "example", v.Example)
+		writeField(b, "options", strings.Join(v.optionNames(), ", "))
 		sep = "\n"
 	}
-	for _, v := range registry {
-		o := v.option(name)
-		if o == nil {
+	for i := range registry {
+		v := &registry[i]
+		options := v.ownOptions()
+		j := slices.IndexFunc(options, func(o Option) bool { return o.Name == name })
+		if j < 0 {
 			continue
 		}
-		targets := o.Targets
-		if targets == nil {
-			targets = v.Targets
-		}
-		fmt.Fprintf(b, "%s%s (of %s): %s\n  value:    %s\n  default:  %s\n  on:       %s\n  example:  %s\n",
-			sep, o.Name, v.Name, o.Doc, o.accepts(), orDash(o.Default), targetList(targets), o.Example)
+		b.WriteString(sep)
+		writeOption(b, v, &options[j])
 		sep = "\n"
 	}
 	return sep != ""
+}
+
+func writeOption(b *bytes.Buffer, v *Verb, o *Option) {
+	verbs, targets := []string{v.Name}, o.targets(v)
+	if v.Name == VerbLimit {
+		for _, other := range registry {
+			if other.Except != nil && !slices.Contains(other.Except, o.Name) {
+				verbs = append(verbs, other.Name)
+			}
+		}
+	}
+	fmt.Fprintf(b, "%s (of %s): %s\n", o.Name, strings.Join(verbs, ", "), o.Doc)
+	writeField(b, "value", o.accepts())
+	writeField(b, "default", cmp.Or(o.Default, "-"))
+	if o.Required {
+		writeField(b, "required", "yes")
+	}
+	writeField(b, "algorithm", strings.Join(o.algorithmNames(), ", "))
+	writeField(b, "only with", o.Needs)
+	writeField(b, "not with", o.Without)
+	writeField(b, "on", targetList(targets))
+	writeField(b, "example", o.Example)
+}
+
+// writeField writes a line about a topic, or nothing if there is nothing to say.
+func writeField(b *bytes.Buffer, name, value string) {
+	if value != "" {
+		fmt.Fprintf(b, "  %-11s%s\n", name+":", value)
+	}
+}
+
+// targets are what o can stand on as an option of v.
+func (o *Option) targets(v *Verb) []TargetKind {
+	if o.Targets != nil {
+		return o.Targets
+	}
+	return v.Targets
+}
+
+// algorithmNames are those that take o, or nil if all do.
+func (o *Option) algorithmNames() []string {
+	var names []string
+	for _, a := range o.Algorithms {
+		names = append(names, string(a))
+	}
+	return names
 }
 
 func unknownTopic(name string) error {
@@ -103,11 +162,4 @@ func targetList(targets []TargetKind) string {
 		names[i] = string(t)
 	}
 	return strings.Join(names, ", ")
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

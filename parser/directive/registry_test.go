@@ -93,7 +93,7 @@ func TestHelp(t *testing.T) {
 	t.Parallel()
 	golden(t, "testdata/help.txt", func(string) string {
 		var b bytes.Buffer
-		for _, name := range []string{"", "limit", "off", "name", "burst"} {
+		for _, name := range []string{"", "limit", "off", "define", "name", "burst", "tz", "max-wait"} {
 			b.WriteString("$ help directives " + name + "\n")
 			if err := WriteHelp(&b, name); err != nil {
 				t.Errorf("%s: %v", name, err)

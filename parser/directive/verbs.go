@@ -248,7 +248,7 @@ var limitOptions = []Option{
 	{
 		Name: optMessage, Type: Text, Needs: optOnLimit + "=" + string(OnLimitError), unused: CodeRefusalUnused,
 		Aliases: []string{"msg", "text", "reason"},
-		Doc:     "what a refused caller is told besides",
+		Doc:     "what a refused client is told in place of the usual words",
 		Example: "message=\"try again tomorrow\"",
 	},
 	{
