@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/ratelimitgen/ratelimitgen => ../
 
 require (
+	github.com/expr-lang/expr v1.17.8
 	github.com/ratelimitgen/ratelimitgen v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
 	golang.org/x/time v0.16.0

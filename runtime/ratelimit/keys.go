@@ -44,19 +44,28 @@ func AppendLower(b []byte, s string) []byte {
 func AppendLowerPiece(b []byte, s string) []byte { return appendLower(b, s, false) }
 
 func appendLower(b []byte, s string, escape bool) []byte {
-	for i, r := range s {
+	from := len(b)
+	b = append(b, s...)
+	lower := b[from:]
+	for i, c := range lower {
 		switch {
-		case 'A' <= r && r <= 'Z':
-			b = append(b, byte(r)+'a'-'A')
-		case r < utf8.RuneSelf:
-			if escape && (r == '|' || r == '\\') {
-				b = append(b, '\\')
-			}
-			b = append(b, s[i])
-		default:
-			// No letter has a lower case that would need escaping.
-			b = utf8.AppendRune(b, unicode.ToLower(r))
+		case 'A' <= c && c <= 'Z':
+			lower[i] = c + 'a' - 'A'
+		case c >= utf8.RuneSelf || escape && (c == '|' || c == '\\'):
+			return appendLowerRunes(b[:from+i], s[i:], escape)
 		}
+	}
+	return b
+}
+
+// appendLowerRunes is appendLower for text that is longer or shorter in lower case.
+func appendLowerRunes(b []byte, s string, escape bool) []byte {
+	for _, r := range s {
+		if escape && (r == '|' || r == '\\') {
+			b = append(b, '\\')
+		}
+		// No other rune has one of these as its lower case.
+		b = utf8.AppendRune(b, unicode.ToLower(r))
 	}
 	return b
 }
