@@ -99,7 +99,7 @@ func (l *Limit) validate() diag.List {
 	policy := l.Policy()
 	policy.ID = "p"
 	err := policy.Validate()
-	if err == nil || strings.HasSuffix(err.Error(), " is not supported") {
+	if err == nil {
 		return nil
 	}
 	text := strings.TrimPrefix(err.Error(), `ratelimit: policy "p": `)
