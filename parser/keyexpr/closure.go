@@ -151,7 +151,11 @@ func (c *checker) sumOf(loop *Loop, body ast.Node) Node {
 		}
 		loop.typ = typInt
 	default:
-		c.at(body, notNumber, c.quote(body), c.typeName(t), "")
+		what := c.quote(body)
+		if loop.Body == Node(loop.Elem) {
+			what = "#"
+		}
+		c.at(body, notNumber, what, c.typeName(t), "")
 		return nil
 	}
 	return loop
@@ -213,10 +217,10 @@ func (c *checker) in(n *ast.BinaryNode) Node {
 		c.at(n, textInText, c.quote(n.Right), c.quote(n.Left))
 		return nil
 	case elem == nil:
-		c.at(n.Right, notList, c.quote(n.Right), c.typeName(list.Type()), "in")
+		c.at(n.Right, notCollection, c.quote(n.Right), c.typeName(list.Type()))
 		return nil
 	case keyKindOf(elem) == None && !types.Identical(elem, typFloat) || isTypeParam(elem):
-		c.at(n.Right, notList, c.quote(n.Right), c.typeName(list.Type())+", whose elements are not compared", "in")
+		c.at(n.Right, uncomparedElems, c.quote(n.Right), c.typeName(list.Type()))
 		return nil
 	}
 	if x = c.assign(n.Left, x, elem, "the list"); x == nil {

@@ -69,35 +69,37 @@ var (
 
 // Types.
 var (
-	notKey         = rule{"not-a-key", "%s is %s, not text, an integer or a boolean; %s"}
-	mixedKey       = rule{"not-a-key", "type parameter %s can be more than one of text, signed integer, unsigned integer and boolean; use a function of the package that returns text"}
-	notInteger     = rule{"not-an-integer", "%s is %s, not an integer%s"}
-	notNumber      = rule{"not-a-number", "%s is %s, not a number%s"}
-	notList        = rule{"not-a-list", "%s is %s; %s takes a slice or an array"}
-	textInText     = rule{"not-a-list", "%[1]s is text; write %[1]s contains %[2]s"}
-	listContains   = rule{"not-text", "%s is %s, not text; write %s"}
-	notText        = rule{"not-text", "%s is %s, not text%s"}
-	notCondition   = rule{"not-a-condition", "%s is %s, not a boolean; write a comparison"}
-	mismatched     = rule{"mismatched-types", "%s is %s and %s is %s; convert one: %s"}
-	incompatible   = rule{"mismatched-types", "%s is %s and %s is %s"}
-	notComparable  = rule{"not-comparable", "%s is %s; only text, numbers and booleans are compared, and anything with nil"}
-	notOrdered     = rule{"not-ordered", "%s is %s; only text and numbers are ordered"}
-	neverNil       = rule{"never-nil", "%s is %s, which always has a value; the comparison with nil says nothing"}
-	nilValue       = rule{"nil-value", "nil stands only beside ==, != and ??"}
-	notConvert     = rule{"not-convertible", "%s is %s, which %s does not convert%s"}
-	notIndexable   = rule{"not-indexable", "%s is %s; only slices, arrays and maps with text or integer keys have an index"}
-	negativeIndex  = rule{"index-out-of-range", "an index counts from 0 and never from the end"}
-	indexRange     = rule{"index-out-of-range", "index %s is not below the length of the array, %d"}
-	overflow       = rule{"constant-overflow", "%s does not fit into %s"}
-	zeroDivision   = rule{"division-by-zero", "the divisor is zero"}
-	notJoined      = rule{"not-a-list", "%s is %s; join takes a slice of text%s"}
-	wholeNumber    = rule{"not-a-float", "%s is %s, which has no fraction; %s takes a float"}
-	noLength       = rule{"no-length", "%s is %s; len takes text, a slice, an array or a map"}
-	complexValue   = rule{"not-supported", "complex numbers are not supported; use a function of the package"}
-	negativeZero   = rule{"negative-zero", "Go's constants have no negative zero; write 0.0"}
-	badPattern     = rule{"invalid-pattern", "the regular expression does not parse: %s: %s"}
-	dynamicPattern = rule{"dynamic-pattern", "the regular expression must be a literal, so that it is compiled once; use a function of the package for another"}
-	unanchored     = rule{"unanchored-pattern", "the regular expression may match a part of the text, unlike in SpEL; write ^ and $ at its ends, or .* where anything may stand"}
+	notKey          = rule{"not-a-key", "%s is %s, not text, an integer or a boolean; %s"}
+	mixedKey        = rule{"not-a-key", "type parameter %s can be more than one of text, signed integer, unsigned integer and boolean; use a function of the package that returns text"}
+	notInteger      = rule{"not-an-integer", "%s is %s, not an integer%s"}
+	notNumber       = rule{"not-a-number", "%s is %s, not a number%s"}
+	notList         = rule{"not-a-list", "%s is %s; %s takes a slice or an array"}
+	notCollection   = rule{"not-a-list", "%s is %s; in takes a slice, an array, a map or [a, b]"}
+	uncomparedElems = rule{"not-a-list", "%s is %s, whose elements are not compared; use a function of the package"}
+	textInText      = rule{"not-a-list", "%[1]s is text; write %[1]s contains %[2]s"}
+	listContains    = rule{"not-text", "%s is %s, not text; write %s"}
+	notText         = rule{"not-text", "%s is %s, not text%s"}
+	notCondition    = rule{"not-a-condition", "%s is %s, not a boolean; write a comparison"}
+	mismatched      = rule{"mismatched-types", "%s is %s and %s is %s; convert one: %s"}
+	incompatible    = rule{"mismatched-types", "%s is %s and %s is %s"}
+	notComparable   = rule{"not-comparable", "%s is %s; only text, numbers and booleans are compared, and anything with nil"}
+	notOrdered      = rule{"not-ordered", "%s is %s; only text and numbers are ordered"}
+	neverNil        = rule{"never-nil", "%s is %s, which always has a value; the comparison with nil says nothing"}
+	nilValue        = rule{"nil-value", "nil stands only beside ==, != and ??"}
+	notConvert      = rule{"not-convertible", "%s is %s, which %s does not convert%s"}
+	notIndexable    = rule{"not-indexable", "%s is %s; only slices, arrays and maps with text or integer keys have an index"}
+	negativeIndex   = rule{"index-out-of-range", "an index counts from 0 and never from the end"}
+	indexRange      = rule{"index-out-of-range", "index %s is not below the length of the array, %d"}
+	overflow        = rule{"constant-overflow", "%s does not fit into %s"}
+	zeroDivision    = rule{"division-by-zero", "the divisor is zero"}
+	notJoined       = rule{"not-a-list", "%s is %s; join takes a slice of text%s"}
+	wholeNumber     = rule{"not-a-float", "%s is %s, which has no fraction; %s takes a float"}
+	noLength        = rule{"no-length", "%s is %s; len takes text, a slice, an array or a map"}
+	complexValue    = rule{"not-supported", "complex numbers are not supported; use a function of the package"}
+	negativeZero    = rule{"negative-zero", "Go's constants have no negative zero; write 0.0"}
+	badPattern      = rule{"invalid-pattern", "the regular expression does not parse: %s: %s"}
+	dynamicPattern  = rule{"dynamic-pattern", "the regular expression must be a literal, so that it is compiled once; use a function of the package for another"}
+	unanchored      = rule{"unanchored-pattern", "the regular expression may match a part of the text, unlike in SpEL; write ^ and $ at its ends, or .* where anything may stand"}
 )
 
 // Calls.

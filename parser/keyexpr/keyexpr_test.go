@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 const testSource = `package pay
@@ -35,6 +36,11 @@ type Acct struct {
 func (a *Acct) Name() string { return a.ID }
 func (a *Acct) Two() (string, error) { return "", nil }
 
+type Item struct {
+	SKU string
+	Qty uint8
+}
+
 type Left struct{ Both string }
 type Right struct{ Both string }
 type Base struct{ BaseID string }
@@ -55,6 +61,9 @@ type Req struct {
 	Wait     time.Duration
 	Weekday  time.Weekday
 	F        float64
+	F32      float32
+	Items    []Item
+	Ints     []int8
 	Any      any
 	Raw      []byte
 	Sum      [16]byte
@@ -85,6 +94,8 @@ type Service struct{ region string }
 
 func (s *Service) Do(ctx context.Context, req *Req, in *Req, id string, ip string, n int, matches bool, _ bool, more ...string) error { return nil }
 func (s *Service) Plain(id string) error { return nil }
+func (s *Service) Make(ctx context.Context, req *Req) (made *Acct, n int, err error) { return nil, 0, nil }
+func (s *Service) Find(err string) (*Acct, bool) { return nil, false }
 func (s *Service) Handle(request *Req, r *http.Request) error { return nil }
 
 type Store[K ~string | ~int, N ~int | ~int64, V any, S ~string] struct{}
@@ -117,7 +128,7 @@ func scopeOf(t testing.TB, typeName, method string) *Scope {
 		Recv:    types.NewVar(token.NoPos, pkg, "s", recv),
 		Sig:     sig,
 		Method:  method,
-		Request: method == "Do" || method == "Handle",
+		Request: method == "Do" || method == "Handle" || method == "Make",
 	}
 }
 
@@ -134,6 +145,24 @@ func render(p Problem) string {
 		s += " (" + strings.Join(p.Valid, " ") + ")"
 	}
 	return s
+}
+
+// parseAs parses src as a key, a "when" or "count" condition or a "cost", and
+// reports whether it is accepted.
+func parseAs(kind, src string, s *Scope) (bool, []Problem) {
+	switch kind {
+	case "count":
+		s.Results = s.Sig.Results()
+		fallthrough
+	case "when":
+		e, problems := ParseCondition(src, s)
+		return e != nil, problems
+	case "cost":
+		e, problems := ParseCost(src, s)
+		return e != nil, problems
+	}
+	k, problems := ParseKey(src, s)
+	return k != nil, problems
 }
 
 var update = flag.Bool("update", false, "rewrite testdata/problems.golden")
@@ -159,10 +188,12 @@ func TestProblemsAreReportedAtTheirPlace(t *testing.T) {
 		if method == "Get" {
 			typeName = "Store"
 		}
-		k, problems := ParseKey(src, scopeOf(t, typeName, method))
-		if errors := slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }); errors == (k != nil) {
-			t.Errorf("%s: key %v beside %v", src, k, problems)
+		method, kind, _ := strings.Cut(method, "/")
+		ok, problems := parseAs(kind, src, scopeOf(t, typeName, method))
+		if errors := slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }); errors == ok {
+			t.Errorf("%s: accepted %v beside %v", src, ok, problems)
 		}
+		inside(t, src, problems)
 		for _, p := range problems {
 			got.WriteString("\t" + render(p) + "\n")
 		}
@@ -207,26 +238,56 @@ func TestCostIsAnInteger(t *testing.T) {
 
 func TestExpressionsAreBounded(t *testing.T) {
 	t.Parallel()
+	list := "any(req.Tags, "
 	for _, c := range []struct{ name, expr, code string }{
 		{"a million brackets", strings.Repeat("(", 1e6), tooLong.code},
+		{"a million exclamation marks", strings.Repeat("!", 1e6) + "matches", tooLong.code},
+		{"a million signs", strings.Repeat("-", 1e6) + "n", tooLong.code},
+		{"a million closures", strings.Repeat(list, 1e6), tooLong.code},
 		{"deep", strings.Repeat("(", maxDepth+1) + "id" + strings.Repeat(")", maxDepth+1), tooDeep.code},
+		{"deep closures", strings.Repeat(list, maxDepth+1) + "true" + strings.Repeat(")", maxDepth+1), tooDeep.code},
 		{"unbalanced", strings.Repeat("[", 4000), tooDeep.code},
 		{"long chain", "id" + strings.Repeat("+id", maxNodes), tooLarge.code},
 		{"long chain of signs", strings.Repeat("- ", 1500) + "n", tooLarge.code},
+		{"long chain of negations", strings.Repeat("!", 4000) + "matches", tooLarge.code},
 		{"long chain of choices", strings.Repeat("matches?id:", 300) + "id", tooLarge.code},
-		{"many elements", strings.Repeat("id,", maxNodes) + "id", tooLarge.code},
+		{"long chain of lets", longLets(120) + "a119 == 1", tooLarge.code},
+		{"many comparisons", "n in [" + strings.Repeat("n,", maxNodes) + "n]", tooLarge.code},
 		{"no text", "id + \"\xff\"", invalidText.code},
 	} {
-		k, problems := ParseKey(c.expr, scopeOf(t, "Service", "Do"))
-		if k != nil || len(problems) == 0 || problems[0].Code != c.code {
-			t.Errorf("%s: %d problems, want one of %s: %.200v", c.name, len(problems), c.code, problems)
+		for _, kind := range []string{"key", "when", "count", "cost"} {
+			var ok bool
+			var problems []Problem
+			least := time.Hour
+			for range 3 { // one of them is not disturbed
+				start := time.Now()
+				ok, problems = parseAs(kind, c.expr, scopeOf(t, "Service", "Do"))
+				least = min(least, time.Since(start))
+			}
+			if least > 100*time.Millisecond {
+				t.Errorf("%s as %s: took %v", c.name, kind, least)
+			}
+			if ok || !slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == c.code }) {
+				t.Errorf("%s as %s: %d problems, want one of %s: %.200v", c.name, kind, len(problems), c.code, problems)
+			}
+			inside(t, c.expr, problems)
 		}
-		inside(t, c.expr, problems)
 	}
 	deepest := strings.Repeat("(", maxDepth) + "id" + strings.Repeat(")", maxDepth)
 	if k, problems := ParseKey(deepest, scopeOf(t, "Service", "Do")); k == nil {
 		t.Errorf("brackets of the greatest depth: %v", problems)
 	}
+}
+
+// longLets gives n names, each of which stands for the sum of the one before and
+// itself, which would grow without bounds if names were replaced by what they mean.
+func longLets(n int) string {
+	var b strings.Builder
+	b.WriteString("let a0 = n + 1; ")
+	for i := 1; i < n; i++ {
+		fmt.Fprintf(&b, "let a%d = a%d + a%d; ", i, i-1, i-1)
+	}
+	return b.String()
 }
 
 func TestKeyTellsWhetherItReadsTheRequest(t *testing.T) {
@@ -301,10 +362,12 @@ func FuzzParseKey(f *testing.F) {
 				}
 			}
 		}
-		e, problems := ParseCost(src, scope)
-		inside(t, src, problems)
-		if e == nil && len(problems) == 0 {
-			t.Errorf("%q: neither a cost nor a problem", src)
+		for _, kind := range []string{"cost", "when", "count"} {
+			ok, problems := parseAs(kind, src, scope)
+			inside(t, src, problems)
+			if !ok && len(problems) == 0 {
+				t.Errorf("%q: neither a %s nor a problem", src, kind)
+			}
 		}
 	})
 }

@@ -203,6 +203,9 @@ func (c *checker) remedy(n ast.Node, t types.Type) string {
 	if names := c.fields(t, func(t types.Type) bool { return KindOf(t) != None }); len(names) > 0 {
 		return "select a field: " + what + "." + names[0]
 	}
+	if s, ok := t.Underlying().(*types.Slice); ok && types.Identical(s.Elem(), typString) {
+		return "write join(" + c.quote(n) + ", \",\")"
+	}
 	if isFloat(t) {
 		return "write int(" + c.quote(n) + ")"
 	}
