@@ -30,9 +30,12 @@ func Suggest(word string, valid []string) string {
 
 // distance is the optimal string alignment distance of a and b.
 func distance(a, b string) int {
-	prev2 := make([]int, len(b)+1)
-	prev := make([]int, len(b)+1)
-	cur := make([]int, len(b)+1)
+	var rows [3][72]int // enough for what Suggest compares
+	prev2, prev, cur := rows[0][:], rows[1][:], rows[2][:]
+	if len(b) >= len(prev) {
+		prev2, prev, cur = make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	}
+	prev = prev[:len(b)+1]
 	for j := range prev {
 		prev[j] = j
 	}

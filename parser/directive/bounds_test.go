@@ -111,7 +111,7 @@ func parseFile(t *testing.T, src []byte) (*token.FileSet, *ast.File) {
 	return fset, file
 }
 
-// Twice the file takes twice the time, whatever the comments stand on or between.
+// Whatever the comments of a file stand on or between.
 func TestCollectIsLinear(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]func(n int) string{
@@ -137,23 +137,35 @@ func TestCollectIsLinear(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			took := func(n int) time.Duration {
+			linear(t, 400, func(n int) func() {
 				src := []byte("package p\n\n" + source(n))
 				fset, file := parseFile(t, src)
-				best := time.Duration(1 << 62)
-				for range 5 {
-					start := time.Now()
-					Collect(fset, file, src)
-					best = min(best, time.Since(start))
-				}
-				return best
-			}
-			const n = 2000
-			if one, eight := took(n), took(8*n); eight > 24*one {
-				t.Errorf("%d take %v, %d take %v", n, one, 8*n, eight)
-			}
+				return func() { Collect(fset, file, src) }
+			})
 		})
 	}
+}
+
+// linear fails if eight times the input takes much more than eight times the time.
+func linear(t *testing.T, n int, work func(n int) func()) {
+	t.Helper()
+	took := func(n int) time.Duration {
+		f := work(n)
+		best := time.Duration(1 << 62)
+		for range 5 {
+			start := time.Now()
+			f()
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	// Tests run beside each other, so one bad measurement says little.
+	for range 3 {
+		if took(8*n) < 24*took(n) {
+			return
+		}
+	}
+	t.Errorf("eight times %d takes more than 24 times the time", n)
 }
 
 func TestANestedPlaceIsNamedByTheInnermost(t *testing.T) {

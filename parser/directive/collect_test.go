@@ -104,6 +104,7 @@ func FuzzCollect(f *testing.F) {
 	f.Add("package p\ntype (\n//ratelimit:max=1\nT[P any] interface{ M(); ~int|E }) //ratelimit:off\n")
 	f.Add("//ratelimit:max=1\r\npackage p; func F(/*ratelimit:max=1*/ a int) {")
 	f.Add("package p\n//line x.go:1\n//ratelimit:max=1\nvar x = struct{ /*ratelimit:*/ f func() }{}")
+	f.Add("//ratelimit:define name=a max=n\n//ratelimit:defaults tz=UTC window=1h\npackage p\n\n//ratelimit:use=a lock=1s,2s on-limit=fallback:F group=g\nfunc (T) M() error")
 	f.Fuzz(func(t *testing.T, src string) {
 		targets, diags := collect("f.go", []byte(src))
 		for _, target := range targets {
@@ -111,8 +112,8 @@ func FuzzCollect(f *testing.F) {
 				t.Fatalf("%+v", target)
 			}
 		}
-		for _, d := range diags {
-			if d.Message == "" {
+		for _, d := range append(diags, checkSource(src)...) {
+			if d.Message == "" || d.Code == "" {
 				t.Fatalf("%+v", d)
 			}
 		}

@@ -152,6 +152,11 @@ var unitNames = func() map[string]string {
 	return m
 }()
 
+// maxDuration is the most bytes that anybody needs for a duration.
+const maxDuration = 64
+
+const notADuration = "not a duration: write a number and a unit (ns, us, ms, s, m, h, d, w), like 90s or 1h30m"
+
 var durationPart = regexp.MustCompile(`^(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|d|w)`)
 
 // duration decodes a Duration.
@@ -224,6 +229,9 @@ func (dec *decoder) durations(a *Assignment) []time.Duration {
 // returns a negative duration if the value is too long, or what to write instead
 // if it is no duration.
 func parseDuration(text string) (d time.Duration, hint string) {
+	if len(text) > maxDuration {
+		return 0, notADuration
+	}
 	rest := text
 	for rest != "" {
 		m := durationPart.FindStringSubmatch(rest)
@@ -293,7 +301,7 @@ func durationHint(text, rest string) string {
 	case known && number != "" && whole:
 		return "write " + before + number + unit
 	}
-	return "not a duration: write a number and a unit (ns, us, ms, s, m, h, d, w), like 90s or 1h30m"
+	return notADuration
 }
 
 // choice decodes a Choice.

@@ -1,7 +1,10 @@
 package directive
 
 import (
+	"math/rand/v2"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,19 +158,70 @@ func TestEveryOptionOfWrapperIsDecoded(t *testing.T) {
 	}
 }
 
-// Whatever Limit lets pass, the runtime takes.
+// Whatever Limit lets pass, the runtime takes, and what it does not let pass is
+// reported where an option stands.
 func TestLimitsPassTheRuntimesValidation(t *testing.T) {
 	t.Parallel()
-	for _, options := range []string{
-		"", "max=4096", "max=1073741824 algorithm=fixed-window window=3660d", "max=unlimited", "max=blocked",
-		"max=unlimited algorithm=token-bucket burst=5", "window=1us", "max=1 burst=3660 window=1d algorithm=token-bucket",
-		"max=94906265 algorithm=token-bucket window=1s",
-	} {
-		l := limit(t, options)
-		p := l.Policy()
-		p.ID = "x"
-		if err := p.Validate(); err != nil {
-			t.Errorf("%s: %v", options, err)
+	rng := rand.New(rand.NewPCG(3, 4))
+	values := map[string][]string{
+		optMax:       {"1", "100", "4096", "4097", "94906266", "1073741824", "unlimited", "blocked", "n", "10s", "3660d"},
+		optWindow:    {"1us", "5us", "1s", "1h", "52w", "3660d"},
+		optBurst:     {"1", "20", "5000", "1073741824"},
+		optInitial:   {"0", "1", "20"},
+		optWarmup:    {"1us", "1m", "3660d"},
+		optSegments:  {"2", "60"},
+		optTZ:        {"UTC", "Asia/Tokyo"},
+		optCost:      {"0", "1", "7", "1073741824", "n"},
+		optCostAfter: {"n"}, optCount: {"b"}, optWhen: {"b"}, optUnless: {"b"},
+		optLock:     {"1us", "1m,1h", "3660d"},
+		optLease:    {"1us", "3660d"},
+		optOnLimit:  {"wait", "zero", "fallback:F", "error"},
+		optMaxWait:  {"1us", "3660d"},
+		optMaxQueue: {"0", "1073741824"},
+		optKey:      {"global", "ip", "a"},
+		optName:     {"n"}, optGroup: {"g"}, optStore: {"s"}, optMessage: {"m"}, optStatus: {"400", "599"}, optUse: {"u"},
+	}
+	// Few options together are accepted, so those are preferred that may be.
+	passed, refused := 0, 0
+	for range 10_000 {
+		algorithm := ratelimit.Algorithm(pick(rng, findVerb(VerbLimit).option(optAlgorithm).Values))
+		text := Prefix + "limit algorithm=" + string(algorithm)
+		for _, o := range limitOptions {
+			odds := 3
+			if !o.fits(algorithm) || o.Needs != "" || o.Without != "" && o.Name != optWindow {
+				odds = 12
+			}
+			if o.Name == optAlgorithm || rng.IntN(odds) > 0 {
+				continue
+			}
+			text += " " + o.Name + "=" + pick(rng, append(slices.Clone(o.Values), values[o.Name]...))
+		}
+		text = strings.ReplaceAll(text, "fallback:Method", "fallback:F")
+		d, diags := Parse(text, at)
+		l, more := d.Limit()
+		diags.Add(more...)
+		if !diags.HasErrors() {
+			passed++
+			p := l.Policy()
+			p.ID = "x"
+			if err := p.Validate(); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			continue
+		}
+		refused++
+		for _, problem := range diags {
+			if !slices.ContainsFunc(d.Options, func(a Assignment) bool {
+				from, to := d.At(a.NameSpan).Col, at.Col+a.Value.Span.End
+				return problem.Pos.Line == at.Line && from <= problem.Pos.Col && problem.EndCol <= to
+			}) {
+				t.Fatalf("%s: not at an option: %s", text, problem)
+			}
 		}
 	}
+	if passed < 500 || refused < 500 {
+		t.Errorf("%d passed and %d refused: the test tests little", passed, refused)
+	}
 }
+
+func pick(rng *rand.Rand, from []string) string { return from[rng.IntN(len(from))] }

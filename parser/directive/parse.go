@@ -37,7 +37,7 @@ func Parse(comment string, pos diag.Pos) (*Directive, diag.List) {
 
 // maxProblems is how many problems of one directive are reported before the rest of
 // it is left unread.
-const maxProblems = 20
+const maxProblems = 10
 
 // reader reads the text of one directive. All offsets are those of the comment.
 type reader struct {
@@ -77,7 +77,10 @@ func (p *reader) characters() {
 	for i := len(Prefix); i < len(p.comment); {
 		r, n := utf8.DecodeRuneInString(p.comment[i:])
 		bad := (r == utf8.RuneError && n == 1) || !unicode.IsPrint(r) && r != '\t'
-		if bad && !inRun && len(p.bad) < maxProblems {
+		if len(p.bad) == maxProblems {
+			return
+		}
+		if bad && !inRun {
 			p.report(errCharacter(p.at(i), p.comment[i:i+n]))
 			p.bad = append(p.bad, i)
 		}

@@ -119,6 +119,8 @@ func FuzzParse(f *testing.F) {
 		"//ratelimit:limit key=`a b` name=\"x\\u0041\" cost=1",
 		"//ratelimit:wrapper name=X constructor=\"Y\"",
 		"//ratelimit:off",
+		"//ratelimit:lock=\"1s,\\u0032s\" on-limit=fallback:é tz=UTC message=`é` max=10s algorithm=time-quota",
+		"//ratelimit:define name=x max=1",
 		"//ratelimit:key=\"\\xff\" max=\x00",
 		"//ratelimit:max= = = \"",
 		"//ratelimit:\t=\u00e9\u2028",
