@@ -256,8 +256,19 @@ func (k *keyCode) amount(name string, tparams []*types.TypeParam, e *keyexpr.Exp
 
 // condition renders the function for a condition.
 func (k *keyCode) condition(name string, tparams []*types.TypeParam, e *keyexpr.Expr) *jen.Statement {
+	k.result = "false"
 	b := k.body(e)
-	holds := k.cond(b, e.Node)
+	n := e.Node
+	for let, ok := n.(*keyexpr.Let); ok; let, ok = n.(*keyexpr.Let) {
+		k.bind(b, let.Local)
+		n = let.Body
+	}
+	var holds val
+	if _, ok := n.(*keyexpr.Loop); ok {
+		holds = k.value(b, n) // which leaves the function if the list is absent
+	} else {
+		holds = k.cond(b, n)
+	}
 	return k.function(name, tparams, jen.Bool(), b.done(jen.Return(jen.Id(holds.text))))
 }
 

@@ -101,6 +101,11 @@ func (k *keyCode) logical(b *block, n *keyexpr.Binary) val {
 
 // present renders n == nil and n != nil.
 func (k *keyCode) present(b *block, n keyexpr.Node, op string) val {
+	if d, ok := n.(*keyexpr.Dim); ok {
+		if v, ok := k.lookup(d); ok {
+			return val{text: v.text + " " + op + ` ""`, prec: precCompare}
+		}
+	}
 	in := k.nested()
 	facts := k.scoped(func() {
 		if ix, ok := n.(*keyexpr.Index); ok && isMap(ix.X.Type()) && !canBeNil(n.Type()) {

@@ -50,7 +50,7 @@ func (k *keyCode) loop(b *block, n *keyexpr.Loop) val {
 	}
 	elem := ""
 	if keyexpr.Contains(n.Body, func(x keyexpr.Node) bool { return x == keyexpr.Node(n.Elem) }) || n.Op == "filter" {
-		elem = k.names.allot(n.Elem.Name, "elem")
+		elem = k.names.allot(lowerFirst(n.Elem.Name), "elem")
 		k.locals[n.Elem] = local{v: name(elem)}
 	}
 	run := func(body []jen.Code) {
@@ -93,7 +93,7 @@ func (k *keyCode) loop(b *block, n *keyexpr.Loop) val {
 
 // loopResult declares the variable that a loop sets.
 func (k *keyCode) loopResult(n *keyexpr.Loop) (declaration jen.Code, id string) {
-	want := map[string]string{"one": "count", "sum": "total", "filter": "kept", "map": "mapped"}[n.Op]
+	want := map[string]string{"any": "found", "one": "count", "sum": "total", "filter": "kept", "map": "mapped"}[n.Op]
 	if want == "" {
 		want = n.Op
 	}

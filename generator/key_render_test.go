@@ -8,41 +8,49 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dave/jennifer/jen"
+
 	rlparser "github.com/ratelimitgen/ratelimitgen/parser"
-	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
 )
 
-// renderKey renders the function for a key or, with a "cost:" before it, for a
-// cost, in a file of its own with a caller that has the method's parameters. The
-// file is type-checked together with src.
+// renderKey renders the function for a key or, with a "cost:", "when:" or "count:"
+// before it, for a cost or a condition, in a file of its own with a caller that has
+// the method's parameters and results. The file is type-checked together with src.
 func renderKey(t *testing.T, src, typeName, methodName, text string) string {
 	t.Helper()
 	pkg := keyPackage(t, src)
 	f, m, scope := keyTarget(t, pkg, typeName, methodName)
-	p := policy{Policy: &rlparser.Policy{}, keyFunc: "loginKey", costFunc: "loginCost"}
-	if cost, ok := strings.CutPrefix(text, "cost:"); ok {
-		e, problems := keyexpr.ParseCost(cost, scope)
-		if e == nil {
-			t.Fatalf("%s: %+v", text, problems)
-		}
-		p.CostExpr = e
-	} else if p.KeyExpr = parseKey(t, text, scope); p.KeyExpr == nil {
-		t.FailNow()
+	kind, expr, ok := strings.Cut(text, ":")
+	if !ok || !slices.Contains([]string{"cost", "when", "count"}, kind) {
+		kind, expr = "key", text
+	}
+	key, x, problems := expression{kind, expr}.parse(scope)
+	if key == nil && x == nil {
+		t.Fatalf("%s: %+v", text, problems)
 	}
 	f.imports.addType(m.Sig)
 	f.imports.addType(scope.Recv.Type())
-	keyImports(f.imports, p.Policy)
+	p := policy{Policy: &rlparser.Policy{KeyExpr: key}, keyFunc: "loginKey"}
+	name := map[string]string{"key": "loginKey", "cost": "loginCost", "when": "loginWhen", "count": "loginCount"}[kind]
+	render := func() (*jen.Statement, []keyArg) { return f.keyFunc(m, p) }
+	switch kind {
+	case "key":
+		keyImports(f.imports, p.Policy)
+	case "cost":
+		amountImports(f.imports, x)
+		render = func() (*jen.Statement, []keyArg) { return f.amountFunc(m, name, x) }
+	default:
+		condImports(f.imports, x)
+		render = func() (*jen.Statement, []keyArg) { return f.condFunc(m, name, x) }
+	}
 	f.imports.add("context", "context")
 	f.imports.allot(f.scope)
 
-	render := f.keyFunc
-	if p.CostExpr != nil {
-		render = f.costFunc
-	}
-	decl, args := render(m, p)
+	decl, args := render()
 	var fn bytes.Buffer
 	if err := decl.Render(&fn); err != nil {
 		t.Fatal(err)
@@ -64,16 +72,15 @@ func renderKey(t *testing.T, src, typeName, methodName, text string) string {
 	for i := range m.Sig.Params().Len() {
 		params = append(params, fmt.Sprintf("arg%d %s", i, write(m.Sig.Params().At(i).Type())))
 	}
+	for i := range m.Sig.Results().Len() {
+		params = append(params, fmt.Sprintf("result%d %s", i, write(m.Sig.Results().At(i).Type())))
+	}
 	for _, a := range args {
-		list = append(list, map[keyArgKind]string{argContext: "ctx", argBuffer: "nil", argReceiver: "wrapped", argParam: fmt.Sprintf("arg%d", a.param)}[a.kind])
+		list = append(list, map[keyArgKind]string{argContext: "ctx", argBuffer: "nil", argReceiver: "wrapped", argParam: fmt.Sprintf("arg%d", a.param), argResult: fmt.Sprintf("result%d", a.param)}[a.kind])
 	}
 	typeParams := ""
 	if len(tparams) > 0 {
 		typeParams = "[" + strings.Join(tparams, ", ") + "]"
-	}
-	name := p.keyFunc
-	if p.CostExpr != nil {
-		name = p.costFunc
 	}
 	file := fmt.Sprintf("package %s\n\n%s\n%s\n\nfunc _%s(ctx %s.Context, %s) { _ = %s(%s) }\n", pkg.Name(), f.imports.decl(), fn.String(),
 		typeParams, f.imports.alias["context"], strings.Join(params, ", "), name, strings.Join(list, ", "))
@@ -130,6 +137,7 @@ type Loader interface {
 
 type Shadow struct{}
 
+func (s *Shadow) Find(key string, _ error) (found *Page[string], n int, err error) { return nil, 0, nil }
 func (s *Shadow) Serve(w http.ResponseWriter, request *http.Request) {}
 func (s *Shadow) Do(strconv int, context context.Context, buf, next, caller []string) error { return nil }
 `
@@ -214,6 +222,147 @@ func TestKeyFunctions(t *testing.T) {
 		return 10
 	}
 	return 1
+}`},
+		{"condition", pay, "Service", "Do", "when:req?.Acct?.Num > 3 and not req.Beta", `func loginWhen(req *Req) bool {
+	return req != nil && req.Acct != nil && req.Acct.Num > 3 && !bool(req.Beta)
+}`},
+		{"condition over results", pay, "Service", "Do", "count:err != nil and id == 'id'", `func loginCount(id string, err error) bool {
+	return err != nil && id == "id"
+}`},
+		{"results by name", genericSource, "Shadow", "Find", "count:found.Owner != key and result.Key != '' or n > 3 or err == nil", `func loginCount(key string, found *Page[string], n int, err error) bool {
+	return (found == nil || found.Owner != key) && (found == nil || found.Key != "") || n > 3 || err == nil
+}`},
+		{"generic result", genericSource, "Store", "Get", "count:err == nil", `func loginCount(err error) bool {
+	return err == nil
+}`},
+		{"closure", pay, "Service", "Do", "when:any(req.Items, .Qty > 3 and .SKU != id)", `func loginWhen(req *Req, id string) bool {
+	if req == nil {
+		return false
+	}
+	found := false
+	for _, item2 := range req.Items {
+		if item2.Qty > 3 && item2.SKU != id {
+			found = true
+			break
+		}
+	}
+	return found
+}`},
+		{"sum as a cost", pay, "Service", "Do", "cost:sum(req.Items, .Qty)", `func loginCost(req *Req) int64 {
+	if req == nil {
+		return -1
+	}
+	total := 0
+	for _, item2 := range req.Items {
+		total += int(item2.Qty)
+	}
+	return int64(total)
+}`},
+		{"absent elements", pay, "Service", "Do", "join(map(req.Ptrs, .ID), ',')", `func loginKey(buf []byte, req *Req) []byte {
+	if req == nil {
+		return nil
+	}
+	var mapped []string
+	ok := true
+	for _, ptr := range req.Ptrs {
+		if ptr == nil {
+			ok = false
+			break
+		}
+		mapped = append(mapped, ptr.ID)
+	}
+	if !ok {
+		return nil
+	}
+	return append(buf, strings.Join(mapped, ",")...)
+}`},
+		{"names that a tuple shares", pay, "Service", "Do", "let parts = split(req.Email, '@'); [parts[1], parts[0]]", `func loginKey(buf []byte, req *Req) []byte {
+	var parts []string
+	var ok bool
+	if req != nil {
+		parts = strings.Split(req.Email, "@")
+		ok = true
+	}
+	if !ok || len(parts) <= 1 {
+		return nil
+	}
+	buf = ratelimit.AppendText(buf, parts[1])
+	if len(parts) == 0 {
+		return nil
+	}
+	return ratelimit.AppendText(buf, parts[0])
+}`},
+		{"membership", pay, "Service", "Do", "when:id in ['a', 'b'] or id in req.Tags or n not in [1]", `func loginWhen(req *Req, id string, n int) bool {
+	return id == "a" || id == "b" || req != nil && slices.Contains(req.Tags, id) || !(n == 1)
+}`},
+		{"regular expression", pay, "Service", "Do", "when:id matches '^[0-9]+$' or req.User matches '^[0-9]+$'", `var loginWhenPattern = regexp.MustCompile("^[0-9]+$")
+
+func loginWhen(req *Req, id string) bool {
+	return loginWhenPattern.MatchString(id) || req != nil && loginWhenPattern.MatchString(req.User)
+}`},
+		{"floats are not fused", pay, "Service", "Do", "when:req.Amount * 1.5 + float(n) > 100 and req.Rate > 0.5", `func loginWhen(req *Req, n int) bool {
+	return req != nil && float64(req.Amount*1.5)+float64(n) > 100 && float64(req.Rate) > 0.5
+}`},
+		{"a float that fits", pay, "Service", "Do", "cost:int(ceil(req.Amount / 10.0))", `func loginCost(req *Req) int64 {
+	if req == nil || !(math.Ceil(req.Amount/10.0) >= -1<<63) || !(math.Ceil(req.Amount/10.0) < 1<<63) {
+		return -1
+	}
+	return int64(int(math.Ceil(req.Amount / 10.0)))
+}`},
+		{"network", pay, "Service", "Do", "ip/24/56, role, route", `func loginKey(ctx context.Context, buf []byte) []byte {
+	caller := ratelimit.RequestFrom(ctx)
+	buf = ratelimit.AppendPrefix(buf, caller, 24, 56)
+	if caller == nil || caller.Role == "" {
+		return nil
+	}
+	buf = ratelimit.AppendText(buf, caller.Role)
+	route := caller.RoutePattern()
+	if route == "" {
+		return nil
+	}
+	return ratelimit.AppendText(buf, route)
+}`},
+		{"header", pay, "Service", "Do", "request.header('x-tenant')", `func loginKey(ctx context.Context, buf []byte) []byte {
+	caller := ratelimit.RequestFrom(ctx)
+	header := caller.Header("X-Tenant")
+	if header == "" {
+		return nil
+	}
+	return append(buf, header...)
+}`},
+		{"credentials are hashed", pay, "Service", "Do", "[user ?? request.cookie('sid'), lower(request.header('Authorization'))]", `func loginKey(ctx context.Context, buf []byte) []byte {
+	caller := ratelimit.RequestFrom(ctx)
+	if caller != nil && caller.User != "" {
+		buf = ratelimit.AppendUser(buf, caller)
+	} else {
+		cookie := caller.Cookie("sid")
+		if cookie == "" {
+			return nil
+		}
+		buf = ratelimit.AppendHash(buf, cookie)
+	}
+	header := caller.Header("Authorization")
+	if header == "" {
+		return nil
+	}
+	return ratelimit.AppendHash(buf, strings.ToLower(header))
+}`},
+		{"a credential in a condition is none in a key", pay, "Service", "Do", "request.header('Authorization') == nil ? ip : req.User", `func loginKey(ctx context.Context, buf []byte, req *Req) []byte {
+	caller := ratelimit.RequestFrom(ctx)
+	if caller.Header("Authorization") == "" {
+		return ratelimit.AppendIP(buf, caller)
+	}
+	if req == nil {
+		return nil
+	}
+	return ratelimit.AppendText(buf, req.User)
+}`},
+		{"lower case in a tuple", pay, "Service", "Do", "lower(req.Email), n", `func loginKey(buf []byte, req *Req, n int) []byte {
+	if req == nil {
+		return nil
+	}
+	buf = ratelimit.AppendLower(buf, req.Email)
+	return ratelimit.AppendInt(buf, int64(n))
 }`},
 		{"type parameter", genericSource, "Store", "Get", "key", `func loginKey[K ~string](buf []byte, key K) []byte {
 	return append(buf, string(key)...)

@@ -36,7 +36,7 @@ func exportData(t *testing.T) types.Importer {
 
 var exportFiles = sync.OnceValues(func() (map[string]string, error) {
 	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}",
-		"context", "net/http", "strconv", "strings", "time", "unicode/utf8", runtimePath).Output()
+		"context", "math", "net/http", "regexp", "slices", "strconv", "strings", "time", "unicode/utf8", runtimePath).Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}

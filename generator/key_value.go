@@ -126,15 +126,8 @@ func (k *keyCode) value(b *block, n keyexpr.Node) val {
 
 // dim requires that the request tells n.
 func (k *keyCode) dim(b *block, n *keyexpr.Dim) val {
-	lookup := map[keyexpr.DimKind]string{
-		keyexpr.Header: "Header", keyexpr.Query: "Query", keyexpr.Cookie: "Cookie", keyexpr.Route: "RoutePattern",
-	}[n.Kind]
-	if lookup != "" {
-		arg := ""
-		if n.Name != "" {
-			arg = strconv.Quote(n.Name)
-		}
-		v := k.keep(b, n, val{text: k.caller + "." + lookup + "(" + arg + ")"}, useAlways)
+	if v, ok := k.lookup(n); ok {
+		v = k.keep(b, n, v, useAlways)
 		b.require(check{v.text + ` != ""`, v.text + ` == ""`}, true)
 		return v
 	}
@@ -147,6 +140,19 @@ func (k *keyCode) dim(b *block, n *keyexpr.Dim) val {
 	v := val{text: k.caller + "." + upperFirst(string(n.Kind)), prec: precPrimary, use: useAlways}
 	b.require(check{v.text + ` != ""`, v.text + ` == ""`}, true)
 	return v
+}
+
+// lookup renders what the request is asked for by a call, which a nil request
+// answers too; ok is false for a dimension that is a field.
+func (k *keyCode) lookup(n *keyexpr.Dim) (v val, ok bool) {
+	method := map[keyexpr.DimKind]string{
+		keyexpr.Header: "Header", keyexpr.Query: "Query", keyexpr.Cookie: "Cookie", keyexpr.Route: "RoutePattern",
+	}[n.Kind]
+	arg := ""
+	if n.Name != "" {
+		arg = strconv.Quote(n.Name)
+	}
+	return val{text: k.caller + "." + method + "(" + arg + ")", prec: precPrimary}, method != ""
 }
 
 func constVal(n *keyexpr.Const) val {
