@@ -102,7 +102,7 @@ func (k *keyCode) loopResult(n *keyexpr.Loop) (declaration jen.Code, id string) 
 	case "filter", "map":
 		return jen.Var().Id(id).Add(k.typ(n.Type())), id
 	case "sum":
-		if isFloat(n.Type()) {
+		if keyexpr.IsFloat(n.Type()) {
 			return jen.Id(id).Op(":=").Id("0.0"), id
 		}
 		return jen.Id(id).Op(":=").Id("0"), id

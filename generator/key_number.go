@@ -9,19 +9,10 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
 )
 
-func isFloat(t types.Type) bool {
-	b, ok := types.Unalias(t).Underlying().(*types.Basic)
-	if ok {
-		return b.Info()&types.IsFloat != 0
-	}
-	// Of type parameters, those of floats are the only ones that reach this.
-	return keyexpr.KindOf(t) == keyexpr.None
-}
-
 // binary renders arithmetic, and < <= > >=.
 func (k *keyCode) binary(b *block, n *keyexpr.Binary) val {
 	vals := k.operands(b, []keyexpr.Node{n.X, n.Y})
-	float := isFloat(n.X.Type())
+	float := keyexpr.IsFloat(n.X.Type())
 	if (n.Op == "/" || n.Op == "%") && keyexpr.ConstValue(n.Y) == nil && !float {
 		vals[1] = k.keep(b, n.Y, vals[1], useAgain)
 		y := vals[1].in(precCompare + 1)
@@ -47,7 +38,7 @@ func (k *keyCode) int64(b *block, n keyexpr.Node, _ bool) string {
 
 // abs renders abs(x).
 func (k *keyCode) abs(b *block, n *keyexpr.Builtin, x val) val {
-	if isFloat(n.Type()) {
+	if keyexpr.IsFloat(n.Type()) {
 		return val{text: k.pkg("math", "math") + "Abs(" + x.text + ")", prec: precPrimary, use: min(x.use, useAgain)}
 	}
 	id := k.names.allot("abs", "abs")
@@ -64,7 +55,7 @@ func (k *keyCode) abs(b *block, n *keyexpr.Builtin, x val) val {
 func (k *keyCode) convert(b *block, n *keyexpr.Convert) val {
 	v, from, to := k.value(b, n.X), n.X.Type(), n.Type()
 	if keyexpr.KindOf(to) != keyexpr.Text {
-		if isFloat(from) && !isFloat(to) {
+		if keyexpr.IsFloat(from) && !keyexpr.IsFloat(to) {
 			// The comparisons do not hold for what is not a number either.
 			v = k.keep(b, n.X, v, useAgain)
 			x := v.in(precCompare + 1)

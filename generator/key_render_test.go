@@ -130,6 +130,10 @@ type Store[K ~string, V any, I ID, P interface{ *V }] struct{ prefix K }
 
 func (s *Store[X, V, I, P]) Get(ctx context.Context, key X, page *Page[X], id I, value P, vs map[X]V, n uint) error { return nil }
 
+type Meter[N ~int | ~uint8, F ~float32 | ~float64] struct{}
+
+func (m *Meter[N, F]) Add(n, d N, f F) error { return nil }
+
 type Loader interface {
 	Load(r *http.Request, append string, string string, ratelimit int) error
 	Name() string
@@ -381,6 +385,12 @@ func loginWhen(req *Req, id string) bool {
 		{"generic receiver", genericSource, "Store", "Get", "s.prefix + key", `func loginKey[K ~string, V any, I ID, P interface{ *V }](buf []byte, next *Store[K, V, I, P], key K) []byte {
 	buf = append(buf, string(next.prefix)...)
 	return append(buf, string(key)...)
+}`},
+		{"numbers of several kinds", genericSource, "Meter", "Add", "cost:int64(n * n / d) + int64(f * 2.5)", `func loginCost[N ~int | ~uint8, F ~float32 | ~float64](n N, d N, f F) int64 {
+	if d == 0 || !(float64(float64(f)*2.5) >= -1<<63) || !(float64(float64(f)*2.5) < 1<<63) {
+		return -1
+	}
+	return int64(n*n/d) + int64(float64(float64(f)*2.5))
 }`},
 		{"interface", genericSource, "Loader", "Load", "s.Name(), request.ip, append, string, ratelimit", `func loginKey(ctx context.Context, buf []byte, next Loader, append2 string, string2 string, ratelimit2 int) []byte {
 	buf = ratelimit.AppendText(buf, next.Name())

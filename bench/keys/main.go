@@ -54,7 +54,8 @@ var keys = []measured{
 		},
 		func(req *Request) string { return string(serviceFieldKey([]byte{}, req)) },
 		"req.UserID",
-		func(req *Request) string { return fmt.Sprintf("%s", req.UserID) }, //nolint:staticcheck // what is measured
+		//lint:ignore S1025 it is what is measured
+		func(req *Request) string { return fmt.Sprintf("%s", req.UserID) },
 	},
 	{
 		"[req.UserID, req.Tenant.Name]", func(req *Request, n int) (length int) {

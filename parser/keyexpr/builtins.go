@@ -185,7 +185,7 @@ func (c *checker) abs(n *ast.BuiltinNode) Node {
 	if x == nil {
 		return nil
 	}
-	if isFloat(x.Type()) {
+	if IsFloat(x.Type()) {
 		x = asFloat(x)
 	} else if keyKindOf(x.Type()) == Unsigned {
 		return x
@@ -204,7 +204,7 @@ func (c *checker) extreme(n *ast.BuiltinNode) Node {
 		if x == nil {
 			return nil
 		}
-		if isFloat(x.Type()) {
+		if IsFloat(x.Type()) {
 			x = asFloat(x)
 		}
 		// What comes before has one type, or none where all of it is constant.
@@ -259,7 +259,7 @@ func (c *checker) rounded(n *ast.BuiltinNode) Node {
 	if x == nil {
 		return nil
 	}
-	if !isFloat(x.Type()) {
+	if !IsFloat(x.Type()) {
 		c.at(a, wholeNumber, c.quote(a), c.typeName(x.Type()), n.Name)
 		return nil
 	}
@@ -304,7 +304,7 @@ func (c *checker) integerConversion(n ast.Node, name string, t types.Type, args 
 	if x == nil {
 		return nil
 	}
-	float := isFloat(x.Type())
+	float := IsFloat(x.Type())
 	if !isInteger(x.Type()) && !float || float && name != "int" && name != "int64" {
 		hint := ""
 		switch {

@@ -172,7 +172,7 @@ func (c *checker) unary(n *ast.UnaryNode) Node {
 	if x == nil || n.Operator == "+" {
 		return x
 	}
-	if isFloat(x.Type()) {
+	if IsFloat(x.Type()) {
 		if v := ConstValue(x); v != nil && constant.Sign(v) == 0 {
 			c.at(n, negativeZero)
 			return nil
@@ -274,7 +274,7 @@ func (c *checker) integer(n ast.Node) Node {
 		switch {
 		case keyKindOf(x.Type()) == Text:
 			hint = "; len(" + c.quote(n) + ") is the number of its characters"
-		case isFloat(x.Type()):
+		case IsFloat(x.Type()):
 			hint = "; write int(" + c.quote(n) + ")"
 		}
 		c.at(n, notInteger, c.quote(n), c.typeName(x.Type()), hint)
@@ -287,7 +287,7 @@ func (c *checker) integer(n ast.Node) Node {
 func (c *checker) number(n ast.Node) Node { return c.isNumber(n, c.expr(n)) }
 
 func (c *checker) isNumber(n ast.Node, x Node) Node {
-	if x == nil || isInteger(x.Type()) || isFloat(x.Type()) {
+	if x == nil || isInteger(x.Type()) || IsFloat(x.Type()) {
 		return x
 	}
 	hint := ""

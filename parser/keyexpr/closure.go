@@ -1,7 +1,6 @@
 package keyexpr
 
 import (
-	"go/constant"
 	"go/types"
 
 	"github.com/expr-lang/expr/ast"
@@ -143,7 +142,7 @@ func (c *checker) body(name string, n ast.Node) Node {
 // that small ones do not wrap around.
 func (c *checker) sumOf(loop *Loop, body ast.Node) Node {
 	switch t := loop.Body.Type(); {
-	case isFloat(t):
+	case IsFloat(t):
 		loop.Body, loop.typ = asFloat(loop.Body), typFloat
 	case isInteger(t):
 		if !types.Identical(t, typInt) {
@@ -191,142 +190,4 @@ func elemName(list Node) string {
 		return name[:n-1]
 	}
 	return "elem"
-}
-
-// in checks x in list.
-func (c *checker) in(n *ast.BinaryNode) Node {
-	if r, ok := n.Right.(*ast.BinaryNode); ok && r.Operator == ".." {
-		l := c.quote(n.Left)
-		c.at(r, rangeOperator, l+" >= "+c.quote(r.Left)+" and "+l+" <= "+c.quote(r.Right))
-		return nil
-	}
-	x := c.expr(n.Left)
-	if array, ok := n.Right.(*ast.ArrayNode); ok {
-		return c.inLiteral(n, array, x)
-	}
-	list := c.expr(n.Right)
-	if x == nil || list == nil {
-		return nil
-	}
-	elem := listElem(list.Type())
-	if m, ok := list.Type().Underlying().(*types.Map); ok && !isTypeParam(list.Type()) {
-		elem = m.Key()
-	}
-	switch {
-	case keyKindOf(list.Type()) == Text:
-		c.at(n, textInText, c.quote(n.Right), c.quote(n.Left))
-		return nil
-	case elem == nil:
-		c.at(n.Right, notCollection, c.quote(n.Right), c.typeName(list.Type()))
-		return nil
-	case keyKindOf(elem) == None && !types.Identical(elem, typFloat) || isTypeParam(elem):
-		c.at(n.Right, uncomparedElems, c.quote(n.Right), c.typeName(list.Type()))
-		return nil
-	}
-	if x = c.assign(n.Left, x, elem, "the list"); x == nil {
-		return nil
-	}
-	return &In{X: x, In: list}
-}
-
-// inLiteral checks x in [a, b].
-func (c *checker) inLiteral(n *ast.BinaryNode, array *ast.ArrayNode, x Node) Node {
-	if len(array.Nodes) == 0 {
-		c.at(array, emptyExpression)
-		return nil
-	}
-	in := &In{X: x}
-	for _, e := range array.Nodes {
-		equal := &ast.BinaryNode{Operator: "==", Left: n.Left, Right: e}
-		if x == nil {
-			c.expr(e) // for its own problems
-			continue
-		}
-		y := c.expr(e)
-		if y == nil {
-			continue
-		}
-		if b := c.compare(equal, in.X, y); b != nil {
-			in.X = b.X
-			in.Elems = append(in.Elems, b.Y)
-		}
-	}
-	if len(in.Elems) < len(array.Nodes) {
-		return nil
-	}
-	return in
-}
-
-// result returns the result that a name stands for; ok is false if there is none.
-func (c *checker) result(n ast.Node, name string) (x Node, ok bool) {
-	results := c.scope.Results
-	for i := range results.Len() {
-		if v := results.At(i); v.Name() == name && name != "_" {
-			return c.valid(n, &Result{Index: i, Var: v}), true
-		}
-	}
-	last := results.Len() - 1
-	isErr := last >= 0 && types.Identical(results.At(last).Type(), types.Universe.Lookup("error").Type())
-	switch {
-	case name == "err" && isErr:
-		return &Result{Index: last, Var: results.At(last)}, true
-	case name == "err":
-		c.at(n, noResult, "err", "its last result is no error")
-		return nil, true
-	case name == "result" && (last > 0 || last == 0 && !isErr):
-		return c.valid(n, &Result{Index: 0, Var: results.At(0)}), true
-	case name == "result":
-		c.at(n, noResult, "result", "it returns nothing but an error")
-		return nil, true
-	}
-	return nil, false
-}
-
-// results lists the names of results, if there are any here.
-func (c *checker) results() []string {
-	if c.scope.Results == nil {
-		return nil
-	}
-	names := []string{"err", "result"}
-	for v := range c.scope.Results.Variables() {
-		if v.Name() != "" && v.Name() != "_" {
-			names = append(names, v.Name())
-		}
-	}
-	return names
-}
-
-// isResult reports whether name would be a result's after the call.
-func (c *checker) isResult(name string) bool {
-	if c.scope.Results != nil || c.scope.Sig == nil {
-		return false
-	}
-	if name == "err" || name == "result" {
-		return true
-	}
-	for v := range c.scope.Sig.Results().Variables() {
-		if v.Name() == name {
-			return true
-		}
-	}
-	return false
-}
-
-// matches checks text matches 'pattern'.
-func (c *checker) matches(n *ast.BinaryNode) Node {
-	x := c.textual(n.Left)
-	p := c.textual(n.Right)
-	if p == nil {
-		return nil
-	}
-	v := ConstValue(p)
-	if v == nil {
-		c.at(n.Right, dynamicPattern)
-		return nil
-	}
-	pattern := constant.StringVal(v)
-	if !c.pattern(n.Right, pattern) || x == nil {
-		return nil
-	}
-	return &Match{X: c.settle(n.Left, x), Pattern: pattern}
 }

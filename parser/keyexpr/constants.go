@@ -39,7 +39,7 @@ func foldBinary(n *Binary) constant.Value {
 	if x == nil || y == nil {
 		return nil
 	}
-	if isFloat(n.typ) {
+	if IsFloat(n.typ) {
 		return foldFloats(op, x, y)
 	}
 	if op == token.QUO || op == token.REM {
@@ -87,7 +87,7 @@ func foldConvert(n *Convert) constant.Value {
 		return nil
 	}
 	switch {
-	case isFloat(n.typ):
+	case IsFloat(n.typ):
 		return constant.ToFloat(v)
 	case v.Kind() == constant.Float:
 		f, _ := constant.Float64Val(v)

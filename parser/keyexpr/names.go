@@ -1,7 +1,6 @@
 package keyexpr
 
 import (
-	"fmt"
 	"go/constant"
 	"go/types"
 	"slices"
@@ -159,7 +158,7 @@ func (c *checker) declared(n ast.Node, obj types.Object) Node {
 		if b, ok := obj.Type().Underlying().(*types.Basic); ok && b.Info()&types.IsInteger != 0 {
 			v = constant.ToInt(v)
 		}
-		if isFloat(obj.Type()) {
+		if IsFloat(obj.Type()) {
 			v = constant.ToFloat(v)
 		} else if keyKindOf(obj.Type()) == None {
 			c.at(n, complexValue)
@@ -338,172 +337,4 @@ func (c *checker) index(n *ast.MemberNode, x Node) Node {
 		return nil
 	}
 	return c.valid(n, &Index{X: x, I: i, typ: elem})
-}
-
-// call checks f(...) and x.f(...).
-func (c *checker) call(n *ast.CallNode) Node {
-	switch callee := n.Callee.(type) {
-	case *ast.IdentifierNode:
-		name := c.text.name(callee)
-		if name == "T" && !c.known("T") {
-			c.at(n, typeRef)
-			return nil
-		}
-		if f := c.function(name); f != nil && c.local(name) == nil {
-			return c.invoke(n, name, &Call{Fn: f})
-		}
-		if t, ok := types.Universe.Lookup(name).(*types.TypeName); ok && !c.known(name) {
-			switch {
-			case isInteger(t.Type()):
-				return c.integerConversion(n, name, t.Type(), n.Arguments)
-			case t.Type() == typFloat:
-				return c.floatConversion(n, name, n.Arguments)
-			}
-		}
-		c.notFunction(callee, name)
-	case *ast.MemberNode:
-		return c.methodCall(n, callee)
-	case *ast.ChainNode:
-		if m, ok := callee.Node.(*ast.MemberNode); ok {
-			return c.methodCall(n, m)
-		}
-		c.at(n, notCallable, c.quote(callee))
-	default:
-		c.at(n, notCallable, c.quote(callee))
-	}
-	for _, a := range n.Arguments {
-		c.expr(a) // for their own problems
-	}
-	return nil
-}
-
-// notFunction reports the call of a name that is no function.
-func (c *checker) notFunction(n ast.Node, name string) {
-	switch _, isType := c.packageObject(name).(*types.TypeName); {
-	case isType:
-		c.at(n, typeConversion, name)
-	case c.known(name) || strings.HasPrefix(name, "#"):
-		c.at(n, notCallable, name)
-	default:
-		valid := slices.Clone(builtins)
-		if c.scope.Pkg != nil {
-			for _, known := range c.scope.Pkg.Scope().Names() {
-				if c.function(known) != nil {
-					valid = append(valid, known)
-				}
-			}
-		}
-		c.unknown(c.at(n, unknownFunction, name), name, valid)
-	}
-}
-
-// methodCall checks x.f(...).
-func (c *checker) methodCall(n *ast.CallNode, callee *ast.MemberNode) Node {
-	if x, ok := c.lookupCall(n, callee); ok {
-		return x
-	}
-	if _, ok := c.special(callee); ok {
-		if !c.failed() {
-			c.at(callee, notCallable, c.quote(callee))
-		}
-		return nil
-	}
-	if id, ok := callee.Node.(*ast.IdentifierNode); ok && !c.known(c.text.name(id)) && c.imported(c.text.name(id)) {
-		c.at(id, isImport, c.text.name(id))
-		return nil
-	}
-	x := c.expr(callee.Node)
-	if x == nil {
-		for _, a := range n.Arguments {
-			c.expr(a) // for their own problems
-		}
-		return nil
-	}
-	name := memberName(callee)
-	at := c.text.clamp(callee.Property.Location())
-	obj, path, ok := c.lookup(callee, x, name)
-	if !ok {
-		return nil
-	}
-	switch obj := obj.(type) {
-	case *types.Func:
-		return c.invoke(n, c.quote(callee), &Call{X: x, Path: path, Fn: obj})
-	case *types.Var:
-		c.problem(at, notCallable, name)
-	default:
-		c.unknown(c.problem(at, unknownMember, c.quote(callee.Node)+" ("+c.typeName(x.Type())+")", name), name+"()", c.members(x.Type()))
-	}
-	return nil
-}
-
-// invoke checks the arguments and results of a call.
-func (c *checker) invoke(n *ast.CallNode, what string, call *Call) Node {
-	sig := call.Fn.Type().(*types.Signature)
-	at := c.text.span(n.Callee)
-	if sig.TypeParams().Len() > 0 {
-		c.problem(at, genericCall, what)
-		return nil
-	}
-	ok := true
-	if sig.Results().Len() != 1 {
-		c.problem(at, resultCount, what, sig.Results().Len())
-		ok = false
-	}
-	params, fixed := sig.Params(), sig.Params().Len()
-	if sig.Variadic() {
-		fixed--
-	}
-	if got := len(n.Arguments); got < fixed || got > fixed && !sig.Variadic() {
-		takes := fmt.Sprint(fixed, " arguments")
-		switch {
-		case sig.Variadic():
-			takes = "at least " + takes
-		case fixed == 0:
-			takes = "no arguments"
-		case fixed == 1:
-			takes = "one argument"
-		}
-		c.at(n, argumentCount, what, takes, got)
-		ok = false
-	}
-	for i, a := range n.Arguments {
-		x := c.expr(a)
-		if x == nil || !ok {
-			ok = false
-			continue
-		}
-		var t types.Type
-		if i < fixed {
-			t = params.At(i).Type()
-		} else {
-			t = params.At(fixed).Type().Underlying().(*types.Slice).Elem()
-		}
-		if x = c.assign(a, x, t, what); x == nil {
-			ok = false
-		}
-		call.Args = append(call.Args, x)
-	}
-	if !ok {
-		return nil
-	}
-	call.typ = sig.Results().At(0).Type()
-	return c.valid(n, call)
-}
-
-// assign checks that x can be passed where what takes a t.
-func (c *checker) assign(n ast.Node, x Node, t types.Type, what string) Node {
-	if isUntyped(x.Type()) {
-		if v := ConstValue(x); v == nil || representable(v, t) {
-			return typed(x, t)
-		} else if sameSort(v, t) {
-			c.at(n, overflow, v.ExactString(), c.typeName(t))
-			return nil
-		}
-		x = typed(x, types.Default(x.Type()))
-	}
-	if !types.AssignableTo(x.Type(), t) {
-		c.at(n, argumentType, c.quote(n), c.typeName(x.Type()), what, c.typeName(t))
-		return nil
-	}
-	return x
 }

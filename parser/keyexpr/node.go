@@ -261,7 +261,7 @@ func (n *Call) MayBeAbsent() bool {
 	return anyAbsent(n.Args)
 }
 func (n *Convert) MayBeAbsent() bool {
-	return n.X.MayBeAbsent() || isFloat(n.X.Type()) && isInteger(n.typ)
+	return n.X.MayBeAbsent() || IsFloat(n.X.Type()) && isInteger(n.typ)
 }
 func (n *Builtin) MayBeAbsent() bool { return anyAbsent(n.Args) }
 func (n *Match) MayBeAbsent() bool   { return n.X.MayBeAbsent() }
@@ -276,7 +276,7 @@ func (n *Binary) MayBeAbsent() bool {
 	case "==", "!=", "&&", "||":
 		return false
 	case "/", "%":
-		if ConstValue(n.Y) == nil && !isFloat(n.typ) {
+		if ConstValue(n.Y) == nil && !IsFloat(n.typ) {
 			return true
 		}
 	}

@@ -149,7 +149,7 @@ func (c *checker) compare(n *ast.BinaryNode, x, y Node) *Binary {
 		x Node
 	}{{n.Left, x}, {n.Right, y}} {
 		switch k := keyKindOf(o.x.Type()); {
-		case k == None && !isFloat(o.x.Type()):
+		case k == None && !IsFloat(o.x.Type()):
 			c.at(o.n, notComparable, c.quote(o.n), c.typeName(o.x.Type()))
 			ok = false
 		case k == Boolean && n.Operator != "==" && n.Operator != "!=":
@@ -160,11 +160,11 @@ func (c *checker) compare(n *ast.BinaryNode, x, y Node) *Binary {
 	if !ok {
 		return nil
 	}
-	if isFloat(x.Type()) && isFloat(y.Type()) {
+	if IsFloat(x.Type()) && IsFloat(y.Type()) {
 		x, y = asFloat(x), asFloat(y)
-	} else if isFloat(x.Type()) {
+	} else if IsFloat(x.Type()) {
 		x = asFloat(x)
-	} else if isFloat(y.Type()) {
+	} else if IsFloat(y.Type()) {
 		y = asFloat(y)
 	}
 	x, y, _ = c.match(n, x, y)
@@ -243,7 +243,7 @@ func join(x, y Node) Node {
 // numbers checks an arithmetic operator on two numbers. Floats are computed as
 // float64.
 func (c *checker) numbers(n *ast.BinaryNode, x, y Node) Node {
-	xFloat, yFloat := isFloat(x.Type()), isFloat(y.Type())
+	xFloat, yFloat := IsFloat(x.Type()), IsFloat(y.Type())
 	if (xFloat || yFloat) && n.Operator == "%" {
 		at, f := n.Left, x
 		if !xFloat {
@@ -281,7 +281,7 @@ func (c *checker) fold(n ast.Node, x Node) Node {
 		return x
 	}
 	t := x.Type()
-	if isFloat(t) {
+	if IsFloat(t) {
 		f, _ := constant.Float64Val(v)
 		switch {
 		case v.Kind() == constant.Unknown || math.IsInf(f, 0):
@@ -309,9 +309,9 @@ func (c *checker) match(n *ast.BinaryNode, x, y Node) (Node, Node, types.Type) {
 	switch xu, yu := isUntyped(x.Type()), isUntyped(y.Type()); {
 	case xu && yu:
 		switch {
-		case isFloat(x.Type()) && isInteger(y.Type()):
+		case IsFloat(x.Type()) && isInteger(y.Type()):
 			return x, typed(y, x.Type()), x.Type()
-		case isFloat(y.Type()) && isInteger(x.Type()):
+		case IsFloat(y.Type()) && isInteger(x.Type()):
 			return typed(x, y.Type()), y, y.Type()
 		case keyKindOf(x.Type()) == keyKindOf(y.Type()):
 			return x, y, x.Type()
@@ -351,9 +351,9 @@ func (c *checker) mismatch(n, left, right ast.Node, x, y Node) {
 		c.at(n, mismatched, append(args, strings.Join(hints, " and "))...)
 	case isInteger(x.Type()) && isInteger(y.Type()) && !isUntyped(x.Type()) && !isUntyped(y.Type()):
 		c.at(n, mismatched, append(args, c.integerHint(left, right, x, y))...)
-	case isFloat(x.Type()) && isInteger(y.Type()):
+	case IsFloat(x.Type()) && isInteger(y.Type()):
 		c.at(n, mismatched, append(args, "float("+c.quote(right)+")")...)
-	case isInteger(x.Type()) && isFloat(y.Type()):
+	case isInteger(x.Type()) && IsFloat(y.Type()):
 		c.at(n, mismatched, append(args, "float("+c.quote(left)+")")...)
 	case xk == Text && yk != None && yk != mixed:
 		c.at(n, mismatched, append(args, "string("+c.quote(right)+")")...)

@@ -2,12 +2,32 @@ package keyexpr
 
 import (
 	"errors"
+	"go/constant"
 	"regexp/syntax"
 	"slices"
 	"strconv"
 
 	"github.com/expr-lang/expr/ast"
 )
+
+// matches checks text matches 'pattern'.
+func (c *checker) matches(n *ast.BinaryNode) Node {
+	x := c.textual(n.Left)
+	p := c.textual(n.Right)
+	if p == nil {
+		return nil
+	}
+	v := ConstValue(p)
+	if v == nil {
+		c.at(n.Right, dynamicPattern)
+		return nil
+	}
+	pattern := constant.StringVal(v)
+	if !c.pattern(n.Right, pattern) || x == nil {
+		return nil
+	}
+	return &Match{X: c.settle(n.Left, x), Pattern: pattern}
+}
 
 // pattern checks a regular expression.
 func (c *checker) pattern(n ast.Node, pattern string) bool {

@@ -119,11 +119,12 @@ func isInteger(t types.Type) bool {
 	return k == Signed || k == Unsigned
 }
 
-// isFloat reports whether t is a type of numbers with a fraction.
-func isFloat(t types.Type) bool {
+// IsFloat reports whether t is a type of numbers with a fraction, or a type
+// parameter that can be nothing else.
+func IsFloat(t types.Type) bool {
 	if tp, ok := types.Unalias(t).(*types.TypeParam); ok {
 		set := typeSet(tp)
-		return set != nil && !slices.ContainsFunc(set, func(t types.Type) bool { return isTypeParam(t) || !isFloat(t) })
+		return set != nil && !slices.ContainsFunc(set, func(t types.Type) bool { return isTypeParam(t) || !IsFloat(t) })
 	}
 	b, ok := t.Underlying().(*types.Basic)
 	return ok && b.Info()&types.IsFloat != 0
@@ -206,7 +207,7 @@ func (c *checker) remedy(n ast.Node, t types.Type) string {
 	if s, ok := t.Underlying().(*types.Slice); ok && types.Identical(s.Elem(), typString) {
 		return "write join(" + c.quote(n) + ", \",\")"
 	}
-	if isFloat(t) {
+	if IsFloat(t) {
 		return "write int(" + c.quote(n) + ")"
 	}
 	return function
@@ -320,9 +321,9 @@ func typed(x Node, t types.Type) Node {
 func sameSort(v constant.Value, t types.Type) bool {
 	switch k := keyKindOf(t); v.Kind() {
 	case constant.Int:
-		return k == Signed || k == Unsigned || isInteger(t) || isFloat(t)
+		return k == Signed || k == Unsigned || isInteger(t) || IsFloat(t)
 	case constant.Float:
-		return isFloat(t)
+		return IsFloat(t)
 	case constant.String:
 		return k == Text
 	case constant.Bool:

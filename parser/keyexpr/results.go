@@ -1,0 +1,62 @@
+package keyexpr
+
+import (
+	"go/types"
+
+	"github.com/expr-lang/expr/ast"
+)
+
+// result returns the result that a name stands for; ok is false if there is none.
+func (c *checker) result(n ast.Node, name string) (x Node, ok bool) {
+	results := c.scope.Results
+	for i := range results.Len() {
+		if v := results.At(i); v.Name() == name && name != "_" {
+			return c.valid(n, &Result{Index: i, Var: v}), true
+		}
+	}
+	last := results.Len() - 1
+	isErr := last >= 0 && types.Identical(results.At(last).Type(), types.Universe.Lookup("error").Type())
+	switch {
+	case name == "err" && isErr:
+		return &Result{Index: last, Var: results.At(last)}, true
+	case name == "err":
+		c.at(n, noResult, "err", "its last result is no error")
+		return nil, true
+	case name == "result" && (last > 0 || last == 0 && !isErr):
+		return c.valid(n, &Result{Index: 0, Var: results.At(0)}), true
+	case name == "result":
+		c.at(n, noResult, "result", "it returns nothing but an error")
+		return nil, true
+	}
+	return nil, false
+}
+
+// results lists the names of results, if there are any here.
+func (c *checker) results() []string {
+	if c.scope.Results == nil {
+		return nil
+	}
+	names := []string{"err", "result"}
+	for v := range c.scope.Results.Variables() {
+		if v.Name() != "" && v.Name() != "_" {
+			names = append(names, v.Name())
+		}
+	}
+	return names
+}
+
+// isResult reports whether name would be a result's after the call.
+func (c *checker) isResult(name string) bool {
+	if c.scope.Results != nil || c.scope.Sig == nil {
+		return false
+	}
+	if name == "err" || name == "result" {
+		return true
+	}
+	for v := range c.scope.Sig.Results().Variables() {
+		if v.Name() == name {
+			return true
+		}
+	}
+	return false
+}
