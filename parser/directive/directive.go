@@ -5,14 +5,16 @@
 //	//ratelimit:limit max=100 window=1h key=`[req.TenantID, req.UserID]`
 //
 // The registry (Verbs) is the one source of truth: parsing, validation, "did you
-// mean" and help all read it. Parse turns one comment into a Directive that
-// knows the place of each of its words; Limit and Wrapper give its options types
-// and check what can be checked without knowing Go types; Collect finds every
-// directive of a file and what it applies to.
+// mean", help and the reference all read it. Parse turns one comment into a
+// Directive that knows the place of each of its words, and Collect finds every
+// directive of a file and what it applies to. Resolve gives the limits of a package
+// what they have from its defines and defaults. Limit and Wrapper then give options
+// their types and check what can be checked without knowing Go types; CheckLimits
+// and CheckGroup do so for the limits of one method and of one group.
 //
 // The world is closed: a directive, or something that was meant to be one, that
-// would have no effect is an error. Nothing here panics on any input, and
-// nothing holds state: all functions may be called concurrently.
+// would have no effect is an error. Nothing here panics on any input, and there is
+// no state but that of directives: all functions may be called concurrently.
 package directive
 
 import (

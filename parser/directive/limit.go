@@ -48,7 +48,8 @@ type Limit struct {
 	Segments int
 	Align    ratelimit.Align
 	TZ       string // the name of a zone that exists, or "" without Align
-	// Cost is the units of each call, if CostExpr is nil.
+	// Cost is the units of each call, if CostExpr is nil; 1 of a time quota, whose
+	// calls cost what they take.
 	Cost     int64
 	CostExpr *Value
 	// CostAfter, Count, When and Unless are nil if they are not given.
@@ -100,7 +101,7 @@ type Wrapper struct {
 // reported. What a define or the defaults of the package say is known only after
 // Resolve.
 func (d *Directive) Limit() (Limit, diag.List) {
-	l := Limit{Directive: d}
+	l := Limit{Directive: d, Cost: 1}
 	dec := decoder{verb: findVerb(VerbLimit)}
 	// What other options may be depends on the algorithm.
 	o := dec.verb.option(optAlgorithm)
@@ -151,6 +152,7 @@ func (dec *decoder) limitOption(l *Limit, a *Assignment, o *Option) {
 		if isNumber(a.Value.Text) {
 			l.Cost = dec.cost(a, o)
 		} else {
+			l.Cost = 0
 			l.CostExpr = &a.Value
 		}
 	case optCostAfter:

@@ -16,7 +16,7 @@ import (
 //
 // It returns nil and nothing for a comment that is neither a directive nor a near
 // miss. Of a directive it reports every problem that can be seen without knowing
-// what the values mean, and returns what could be read of it besides; of one that
+// what the values mean, until there are ten, and returns what could be read of it besides; of one that
 // cannot be read at all, and of a near miss, only the problem.
 func Parse(comment string, pos diag.Pos) (*Directive, diag.List) {
 	if strings.HasPrefix(comment, Prefix) {

@@ -63,7 +63,8 @@ const MaxSteps = 32
 
 // Groups of algorithms that take the same options.
 var (
-	counted  = []ratelimit.Algorithm{ratelimit.SlidingLog, ratelimit.SlidingWindow, ratelimit.FixedWindow, ratelimit.TokenBucket, ratelimit.LeakyBucket}
+	charged  = []ratelimit.Algorithm{ratelimit.SlidingLog, ratelimit.SlidingWindow, ratelimit.FixedWindow, ratelimit.TokenBucket}
+	counted  = append(slices.Clip(charged), ratelimit.LeakyBucket)
 	costed   = append(slices.Clip(counted), ratelimit.Concurrency)
 	windowed = append(slices.Clip(counted), ratelimit.TimeQuota)
 )
@@ -156,7 +157,7 @@ var limitOptions = []Option{
 	},
 	{
 		Name: optCostAfter, Type: Amount,
-		Algorithms: counted, unused: CodeOptionUnused,
+		Algorithms: charged, Without: optWarmup, unused: CodeOptionUnused,
 		Doc:     "units charged after the call besides, over arguments and results",
 		Example: "cost-after=`len(result)`",
 	},
