@@ -1,0 +1,5 @@
+//go:build !race
+
+package directive
+
+const slowdown = 1
