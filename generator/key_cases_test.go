@@ -139,7 +139,7 @@ func main() {
 }
 
 func vm(i int, src string, params map[string]any) {
-	program, err := expr.Compile(src)
+	program, err := expr.Compile(src, expr.Optimize(false))
 	if err == nil {
 		var v any
 		if v, err = expr.Run(program, params); err == nil {
