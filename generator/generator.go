@@ -24,7 +24,7 @@ const Header = scan.Header
 // Imports lists the packages that generated code may import without need of the
 // annotated package.
 func Imports() []string {
-	return []string{runtimePath, "context", "strconv", "strings", "time", "unicode/utf8"}
+	return []string{runtimePath, "context", "math", "regexp", "slices", "strconv", "strings", "time", "unicode/utf8"}
 }
 
 // OutputName is the base name of the file that a package gets.

@@ -30,16 +30,23 @@ const (
 	argResult                     // a result of the method
 )
 
-// keyImports notes every package that the key and cost functions of p name. The
-// types of the method's parameters must be noted too.
+// keyImports notes every package that the functions of p name. The types of the
+// method's parameters and results must be noted too.
 func keyImports(im *imports, p *parser.Policy) {
 	// What the functions name is what rendering them asks for; the names in the
 	// text that comes out do not count yet.
 	if p.KeyExpr != nil && !p.KeyExpr.Global {
 		importing(im, p.KeyExpr.Nodes()).key("key", nil, p.KeyExpr)
 	}
-	if p.CostExpr != nil {
-		amountImports(im, p.CostExpr)
+	for _, e := range []*keyexpr.Expr{p.CostExpr, p.MaxExpr, p.CostAfterExpr} {
+		if e != nil {
+			amountImports(im, e)
+		}
+	}
+	for _, e := range []*keyexpr.Expr{p.When, p.Unless, p.CountExpr} {
+		if e != nil {
+			condImports(im, e)
+		}
 	}
 }
 
@@ -68,16 +75,11 @@ func importing(im *imports, nodes []keyexpr.Node) *keyCode {
 // the parameters that it needs; args tells what to pass. A function of a generic
 // type has those type parameters that its parameters mention, so that calls need
 // not name them. Regular expressions are declared before the function.
-func (f *file) keyFunc(m *method, p policy) (decl *jen.Statement, args []keyArg) {
-	nodes := p.KeyExpr.Nodes()
-	k := f.keyCode(m, p.keyFunc, nodes)
-	fn := k.key(p.keyFunc, slices.Collect(m.wrapper.TypeParams()), p.KeyExpr)
-	return f.withPatterns(k, p.keyFunc, nodes, fn), k.args
-}
-
-// costFunc is amountFunc for the cost of p.
-func (f *file) costFunc(m *method, p policy) (decl *jen.Statement, args []keyArg) {
-	return f.amountFunc(m, p.costFunc, p.CostExpr)
+func (f *file) keyFunc(m *method, name string, key *keyexpr.Key) (decl *jen.Statement, args []keyArg) {
+	nodes := key.Nodes()
+	k := f.keyCode(m, name, nodes)
+	fn := k.key(name, slices.Collect(m.wrapper.TypeParams()), key)
+	return f.withPatterns(k, name, nodes, fn), k.args
 }
 
 // amountFunc renders the function that computes an integer, such as a cost or a

@@ -15,19 +15,6 @@ type keyFunction struct {
 	nodes []keyexpr.Node
 }
 
-// functions lists the functions of p. A regular expression that several functions
-// of a file use is declared once, before the first of those that are listed.
-func (p policy) functions() []keyFunction {
-	var list []keyFunction
-	if p.keyFunc != "" {
-		list = append(list, keyFunction{p.keyFunc, p.KeyExpr.Nodes()})
-	}
-	if p.costFunc != "" {
-		list = append(list, keyFunction{p.costFunc, []keyexpr.Node{p.CostExpr.Node}})
-	}
-	return list
-}
-
 // pattern is a variable that holds a regular expression.
 type pattern struct {
 	text  string
@@ -66,7 +53,7 @@ func (f *file) patterns(asking keyFunction) []pattern {
 		for _, m := range w.methods {
 			for _, p := range m.policy {
 				for _, fn := range p.functions() {
-					add(fn)
+					add(fn.keyFunction)
 				}
 			}
 		}

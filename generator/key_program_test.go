@@ -86,10 +86,10 @@ func evaluate(t *testing.T, exprs []expression, inputs []string) (values [][]eva
 		var fn function
 		switch {
 		case key != nil:
-			p := policy{Policy: &rlparser.Policy{KeyExpr: key}, keyFunc: name}
+			p := &policy{Policy: &rlparser.Policy{KeyExpr: key}, key: &computed{keyFunction: keyFunction{name: name}}}
 			keyImports(f.imports, p.Policy)
 			m.policy = append(m.policy, p)
-			fn = function{func() (*jen.Statement, []keyArg) { return f.keyFunc(m, p) }, key.Nodes()}
+			fn = function{func() (*jen.Statement, []keyArg) { return f.keyFunc(m, p.key.name, p.KeyExpr) }, key.Nodes()}
 		case e.condition():
 			condImports(f.imports, x)
 			fn = function{func() (*jen.Statement, []keyArg) { return f.condFunc(m, name, x) }, []keyexpr.Node{x.Node}}

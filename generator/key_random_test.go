@@ -133,14 +133,14 @@ func TestWhatIsAcceptedCompiles(t *testing.T) {
 	f, m, scope := keyTarget(t, pkg, "Service", "Do")
 	r := expressions{rand.New(rand.NewPCG(1, 2))}
 	var sources []string
-	var policies []policy
+	var policies []*policy
 	for range 3000 {
 		text := r.key()
 		k, _ := keyexpr.ParseKey(text, scope)
 		if k == nil {
 			continue
 		}
-		p := policy{Policy: &rlparser.Policy{KeyExpr: k}, keyFunc: fmt.Sprintf("key%d", len(policies))}
+		p := &policy{Policy: &rlparser.Policy{KeyExpr: k}, key: &computed{keyFunction: keyFunction{name: fmt.Sprintf("key%d", len(policies))}}}
 		keyImports(f.imports, p.Policy)
 		policies, sources = append(policies, p), append(sources, text)
 	}
@@ -152,12 +152,12 @@ func TestWhatIsAcceptedCompiles(t *testing.T) {
 	var out bytes.Buffer
 	out.WriteString("package main\n\n" + f.imports.decl())
 	for i, p := range policies {
-		decl, _ := f.keyFunc(m, p)
+		decl, _ := f.keyFunc(m, p.key.name, p.KeyExpr)
 		var fn bytes.Buffer
 		if err := decl.Render(&fn); err != nil {
 			t.Fatalf("%s: %v", sources[i], err)
 		}
-		again, _ := f.keyFunc(m, p)
+		again, _ := f.keyFunc(m, p.key.name, p.KeyExpr)
 		if text := fmt.Sprintf("%#v", again); text != fn.String() {
 			t.Errorf("%s: rendered differently the second time", sources[i])
 		}

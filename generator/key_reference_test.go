@@ -332,7 +332,7 @@ func TestGeneratedCodeAgreesWithAnInterpreter(t *testing.T) {
 	pkg := keyPackage(t, keySource+"\nfunc main() {}\n")
 	f, m, scope := keyTarget(t, pkg, "Service", "Do")
 	r := expressions{rand.New(rand.NewPCG(3, 4))}
-	var policies []policy
+	var policies []*policy
 	var sources []string
 	for len(policies) < 400 {
 		text := r.key()
@@ -340,7 +340,7 @@ func TestGeneratedCodeAgreesWithAnInterpreter(t *testing.T) {
 		if k == nil || strings.Contains(text, "Wipe") {
 			continue // what a call changes may or may not be read before
 		}
-		p := policy{Policy: &rlparser.Policy{KeyExpr: k}, keyFunc: fmt.Sprintf("key%d", len(policies))}
+		p := &policy{Policy: &rlparser.Policy{KeyExpr: k}, key: &computed{keyFunction: keyFunction{name: fmt.Sprintf("key%d", len(policies))}}}
 		keyImports(f.imports, p.Policy)
 		policies, sources = append(policies, p), append(sources, text)
 	}
@@ -352,7 +352,7 @@ func TestGeneratedCodeAgreesWithAnInterpreter(t *testing.T) {
 	var out, calls bytes.Buffer
 	out.WriteString("package main\n\n" + f.imports.decl())
 	for i, p := range policies {
-		decl, args := f.keyFunc(m, p)
+		decl, args := f.keyFunc(m, p.key.name, p.KeyExpr)
 		if err := decl.Render(&out); err != nil {
 			t.Fatal(err)
 		}

@@ -34,9 +34,9 @@ func renderKey(t *testing.T, src, typeName, methodName, text string) string {
 	}
 	f.imports.addType(m.Sig)
 	f.imports.addType(scope.Recv.Type())
-	p := policy{Policy: &rlparser.Policy{KeyExpr: key}, keyFunc: "loginKey"}
+	p := &policy{Policy: &rlparser.Policy{KeyExpr: key}, key: &computed{keyFunction: keyFunction{name: "loginKey"}}}
 	name := map[string]string{"key": "loginKey", "cost": "loginCost", "when": "loginWhen", "count": "loginCount"}[kind]
-	render := func() (*jen.Statement, []keyArg) { return f.keyFunc(m, p) }
+	render := func() (*jen.Statement, []keyArg) { return f.keyFunc(m, p.key.name, p.KeyExpr) }
 	switch kind {
 	case "key":
 		keyImports(f.imports, p.Policy)
@@ -90,7 +90,7 @@ func renderKey(t *testing.T, src, typeName, methodName, text string) string {
 	for i, text := range []string{src, file} {
 		parsed, err := parser.ParseFile(fset, fmt.Sprintf("%d.go", i), text, parser.ParseComments)
 		if err != nil {
-			t.Fatalf("%s: %v\n%s", p.keyFunc, err, file)
+			t.Fatalf("%s: %v\n%s", p.key.name, err, file)
 		}
 		files = append(files, parsed)
 	}

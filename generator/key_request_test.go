@@ -72,14 +72,14 @@ func TestARegularExpressionIsCompiledOncePerFile(t *testing.T) {
 		"id matches '^a$' ? id : req.User matches '^b$' ? req.User : ''",
 		"id matches '^b$' ? 'b' : id matches '^c$' ? 'c' : 'none'",
 	} {
-		p := policy{Policy: &rlparser.Policy{KeyExpr: parseKey(t, text, scope)}, keyFunc: fmt.Sprint("doKey", i+1)}
+		p := &policy{Policy: &rlparser.Policy{KeyExpr: parseKey(t, text, scope)}, key: &computed{keyFunction: keyFunction{name: fmt.Sprint("doKey", i+1)}}}
 		keyImports(f.imports, p.Policy)
 		m.policy = append(m.policy, p)
 	}
 	f.imports.allot(f.scope)
 	var out strings.Builder
 	for _, p := range m.policy {
-		decl, _ := f.keyFunc(m, p)
+		decl, _ := f.keyFunc(m, p.key.name, p.KeyExpr)
 		out.WriteString(decl.GoString())
 	}
 	_, when, _ := expression{"when", "id matches '^c$' and id matches '^d$'"}.parse(scope)

@@ -126,13 +126,13 @@ func TestKeyFunctionsGiveTheValueOfTheExpression(t *testing.T) {
 	t.Parallel()
 	pkg := keyPackage(t, keySource+"\nfunc main() {}\n")
 	f, m, scope := keyTarget(t, pkg, "Service", "Do")
-	policies := make([]policy, len(keyCases))
+	policies := make([]*policy, len(keyCases))
 	for i, c := range keyCases {
 		k := parseKey(t, c.expr, scope)
 		if k == nil {
 			continue
 		}
-		policies[i] = policy{Policy: &rlparser.Policy{KeyExpr: k}, keyFunc: fmt.Sprintf("key%d", i)}
+		policies[i] = &policy{Policy: &rlparser.Policy{KeyExpr: k}, key: &computed{keyFunction: keyFunction{name: fmt.Sprintf("key%d", i)}}}
 		keyImports(f.imports, policies[i].Policy)
 	}
 	if t.Failed() {
@@ -147,7 +147,7 @@ func TestKeyFunctionsGiveTheValueOfTheExpression(t *testing.T) {
 	var out, calls bytes.Buffer
 	out.WriteString("package main\n\n" + f.imports.decl())
 	for i, c := range keyCases {
-		decl, args := f.keyFunc(m, policies[i])
+		decl, args := f.keyFunc(m, policies[i].key.name, policies[i].KeyExpr)
 		if err := decl.Render(&out); err != nil {
 			t.Fatalf("%s: %v", c.expr, err)
 		}

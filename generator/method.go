@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"go/types"
 	"regexp"
-	"time"
+	"slices"
 
 	"github.com/dave/jennifer/jen"
 
 	"github.com/ratelimitgen/ratelimitgen/parser"
-	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
+	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
 )
 
 // method is a method of a wrapper with the names that it uses.
@@ -17,20 +18,30 @@ type method struct {
 	*parser.Method
 	wrapper *wrapper
 	params  []string
-	results []string // names of the results, empty if they have none
-	zeros   []string // variables for the zero results of a refusal
-	err     string
-	gate    string // field that holds the gate
-	spec    string // package-level variable
-	policy  []policy
+	results []string // names of the results in the signature, nil if they have none
+	err     string   // variable for what the gate says
+	permit  string   // variable for what is settled after the call
+	outs    []string // variables for the results, if something looks at them
+	gate    string   // field that holds the gate
+	spec    string   // package-level variable
+	zeros   []string // variables for zero results of a refusal, "" where none is needed
+	policy  []*policy
 }
 
-// policy holds the names that one policy of a method uses.
+// policy is a policy of a method with the functions that it needs.
 type policy struct {
 	*parser.Policy
-	buf      string // buffer for the key, "" if the key is global
-	keyFunc  string
-	costFunc string // "" if the cost is constant
+	buf string // variable for the key, "" if the key is global
+
+	key, cost, limit, when, unless, count, after *computed // nil if there is none
+}
+
+// computed is a function that computes something of a call.
+type computed struct {
+	keyFunction
+	// render gives the declaration and what to pass. Regular expressions are shared
+	// among the functions of a file, so it works only once all of them are known.
+	render func() (*jen.Statement, []keyArg)
 }
 
 func (w *wrapper) newMethod(pm *parser.Method, fields *scope) *method {
@@ -47,15 +58,6 @@ func (w *wrapper) newMethod(pm *parser.Method, fields *scope) *method {
 	if !m.limited() {
 		return m
 	}
-	if m.results != nil {
-		m.zeros = m.results[:len(m.results)-1]
-		m.err = m.results[len(m.results)-1]
-	} else {
-		for range pm.Sig.Results().Len() - 1 {
-			m.zeros = append(m.zeros, s.allot("zero", "zero"))
-		}
-		m.err = s.allot("err", "err")
-	}
 	m.gate = fields.allot(lowerFirst(pm.Name), "gate")
 	stem := lowerFirst(w.Source.Name()) + upperFirst(pm.Name)
 	m.spec = w.file.scope.allot(stem+"Spec", "spec")
@@ -64,19 +66,102 @@ func (w *wrapper) newMethod(pm *parser.Method, fields *scope) *method {
 		if len(pm.Policies) > 1 {
 			n = fmt.Sprint(i + 1)
 		}
-		p := policy{Policy: pp}
-		if !pp.Global {
-			p.buf = s.allot("buf"+n, "buf")
-			p.keyFunc = w.file.scope.allot(stem+"Key"+n, "key")
-			s.reserve(p.keyFunc)
-		}
-		if pp.CostExpr != nil {
-			p.costFunc = w.file.scope.allot(stem+"Cost"+n, "cost")
-			s.reserve(p.costFunc)
-		}
-		m.policy = append(m.policy, p)
+		m.policy = append(m.policy, m.newPolicy(pp, stem, n, s))
 	}
+	switch {
+	case m.OnLimit != directive.OnLimitError && m.OnLimit != directive.OnLimitWait:
+		m.err = s.allot("refused", "refused")
+	case m.results != nil:
+		m.err = m.results[len(m.results)-1]
+	default:
+		m.err = s.allot("err", "err")
+	}
+	if m.settles() {
+		m.permit = s.allot("permit", "permit")
+	}
+	if m.looks() {
+		m.outs = m.resultVariables(s)
+	}
+	m.zeros = m.zeroVariables(s)
 	return m
+}
+
+// newPolicy allots the names that a policy needs and renders its functions.
+func (m *method) newPolicy(pp *parser.Policy, stem, n string, s *scope) *policy {
+	f := m.wrapper.file
+	p := &policy{Policy: pp}
+	named := func(what string) string {
+		name := f.scope.allot(stem+what+n, "compute")
+		s.reserve(name)
+		return name
+	}
+	if !pp.Global {
+		p.buf = s.allot("buf"+n, "buf")
+		name := named("Key")
+		p.key = &computed{keyFunction{name, pp.KeyExpr.Nodes()}, func() (*jen.Statement, []keyArg) {
+			return f.keyFunc(m, name, pp.KeyExpr)
+		}}
+	}
+	for _, e := range []struct {
+		expr   *keyexpr.Expr
+		what   string
+		render func(*method, string, *keyexpr.Expr) (*jen.Statement, []keyArg)
+		to     **computed
+	}{
+		{pp.CostExpr, "Cost", f.amountFunc, &p.cost},
+		{pp.MaxExpr, "Max", f.amountFunc, &p.limit},
+		{pp.When, "When", f.condFunc, &p.when},
+		{pp.Unless, "Unless", f.condFunc, &p.unless},
+		{pp.CountExpr, "Counts", f.condFunc, &p.count},
+		{pp.CostAfterExpr, "CostAfter", f.amountFunc, &p.after},
+	} {
+		if e.expr == nil {
+			continue
+		}
+		name := named(e.what)
+		*e.to = &computed{keyFunction{name, []keyexpr.Node{e.expr.Node}}, func() (*jen.Statement, []keyArg) {
+			return e.render(m, name, e.expr)
+		}}
+	}
+	return p
+}
+
+// functions lists the functions of p.
+func (p *policy) functions() []*computed {
+	return slices.DeleteFunc([]*computed{p.key, p.cost, p.limit, p.when, p.unless, p.count, p.after},
+		func(fn *computed) bool { return fn == nil })
+}
+
+// resultVariables allots variables for the results of the wrapped method. The
+// error is held by the variable that the gate's answer was in.
+func (m *method) resultVariables(s *scope) []string {
+	if m.results != nil {
+		return m.results
+	}
+	var outs []string
+	last := m.Sig.Results().Len() - 1
+	for i := range m.Sig.Results().Len() {
+		if i == last && m.returnsErr() {
+			outs = append(outs, m.err)
+		} else {
+			outs = append(outs, s.allot("res", "res"))
+		}
+	}
+	return outs
+}
+
+// zeroVariables allots variables for the results of a refusal that are zero.
+func (m *method) zeroVariables(s *scope) []string {
+	zeros := make([]string, m.Sig.Results().Len())
+	if m.results != nil || m.OnLimit == directive.OnLimitFallback {
+		return zeros
+	}
+	for i := range zeros {
+		if last := i == len(zeros)-1; !last || !isError(m.Sig.Results().At(i).Type()) {
+			zeros[i] = s.allot("zero", "zero")
+		}
+	}
+	return zeros
 }
 
 // methodScope returns the scope of a method's parameters, results and locals. They
@@ -117,6 +202,10 @@ func isContext(t types.Type) bool {
 	return ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == "context" && named.Obj().Name() == "Context"
 }
 
+func isError(t types.Type) bool {
+	return types.Identical(t, types.Universe.Lookup("error").Type())
+}
+
 // namedResults reports whether every result has a name that can be referred to.
 func namedResults(sig *types.Signature) bool {
 	for v := range sig.Results().Variables() {
@@ -127,7 +216,22 @@ func namedResults(sig *types.Signature) bool {
 	return sig.Results().Len() > 0
 }
 
-// decls renders the method, its inventory and its key functions.
+// settles reports whether something is to be done after the call.
+func (m *method) settles() bool {
+	return slices.ContainsFunc(m.Policies, (*parser.Policy).After)
+}
+
+// looks reports whether something looks at the results of the call.
+func (m *method) looks() bool {
+	return slices.ContainsFunc(m.Policies, func(p *parser.Policy) bool { return p.CountExpr != nil || p.CostAfterExpr != nil })
+}
+
+// returnsErr reports whether a refusal is the last result.
+func (m *method) returnsErr() bool {
+	return m.OnLimit == directive.OnLimitError || m.OnLimit == directive.OnLimitWait
+}
+
+// decls renders the method, its inventory and its functions.
 func (m *method) decls() []jen.Code {
 	w, f := m.wrapper, m.wrapper.file
 	fn := jen.Func().
@@ -142,15 +246,10 @@ func (m *method) decls() []jen.Code {
 	if !m.limited() {
 		return []jen.Code{comment(fmt.Sprintf("%s calls the wrapped %s; no limit applies.", m.Name, w.Source.Name())), fn}
 	}
-	ds := m.doc()
-	ds = append(ds, fn, m.specDecl())
+	ds := append(m.doc(), fn, m.specDecl())
 	for _, p := range m.policy {
-		if p.keyFunc != "" {
-			decl, _ := f.keyFunc(m, p)
-			ds = append(ds, decl)
-		}
-		if p.costFunc != "" {
-			decl, _ := f.costFunc(m, p)
+		for _, fn := range p.functions() {
+			decl, _ := fn.render()
 			ds = append(ds, decl)
 		}
 	}
@@ -181,205 +280,18 @@ func (f *file) variables(t *types.Tuple, names []string, variadic bool) []jen.Co
 }
 
 func (m *method) doc() []jen.Code {
-	ds := []jen.Code{
-		comment(fmt.Sprintf("%s calls the wrapped %s if it is admitted by", m.Name, m.wrapper.Source.Name()), ""),
+	what := "calls the wrapped " + m.wrapper.Source.Name() + " if it is admitted by"
+	switch m.OnLimit {
+	case directive.OnLimitWait:
+		what = "waits until it is admitted by the limits below, then calls the wrapped " + m.wrapper.Source.Name()
+	case directive.OnLimitZero:
+		what = "calls the wrapped " + m.wrapper.Source.Name() + ", or returns zero values if it is not admitted by"
+	case directive.OnLimitFallback:
+		what = "calls the wrapped " + m.wrapper.Source.Name() + ", or its " + m.Fallback.Text + " if it is not admitted by"
 	}
+	ds := []jen.Code{comment(append(wrap(m.Name+" "+what), "")...)}
 	for _, p := range m.Policies {
 		ds = append(ds, codeLine(p.Directive))
 	}
 	return ds
-}
-
-// body renders the statements of the method.
-func (m *method) body() []jen.Code {
-	w := m.wrapper
-	var args []jen.Code
-	for i, name := range m.params {
-		if m.Sig.Variadic() && i == len(m.params)-1 {
-			args = append(args, jen.Id(name).Op("..."))
-		} else {
-			args = append(args, jen.Id(name))
-		}
-	}
-	var body []jen.Code
-	if m.limited() {
-		body = m.ask()
-	}
-	call := jen.Id(w.recv).Dot("next").Dot(m.Name).Call(args...)
-	if m.Sig.Results().Len() > 0 {
-		call = jen.Return(call)
-	}
-	return append(body, call)
-}
-
-// ask renders the question to the gate and the way out on refusal.
-func (m *method) ask() []jen.Code {
-	f := m.wrapper.file
-	var body []jen.Code
-	var bufs []jen.Code
-	for _, p := range m.policy {
-		if p.buf != "" {
-			bufs = append(bufs, jen.Id(p.buf))
-		}
-	}
-	if len(bufs) > 0 {
-		body = append(body, jen.Var().List(bufs...).Index(jen.Lit(64)).Byte())
-	}
-	gate := jen.Id(m.wrapper.recv).Dot(m.gate)
-	ctx := m.context()
-	var ask *jen.Statement
-	switch {
-	case len(m.policy) > 1:
-		var charges []jen.Code
-		for _, p := range m.policy {
-			c := []jen.Code{jen.Id("Cost").Op(":").Add(m.cost(p))}
-			if p.buf != "" {
-				c = append([]jen.Code{jen.Id("Key").Op(":").Add(m.key(p))}, c...)
-			}
-			charges = append(charges, jen.Line().Values(c...))
-		}
-		charges = append(charges, jen.Line())
-		ask = gate.Dot("AllowAll").Call(ctx, jen.Index().Id(f.runtime("Charge")).Values(charges...))
-	case m.policy[0].costFunc == "" && m.policy[0].Cost == 1:
-		ask = gate.Dot("Allow").Call(ctx, m.key(m.policy[0]))
-	default:
-		ask = gate.Dot("AllowN").Call(ctx, m.key(m.policy[0]), m.cost(m.policy[0]))
-	}
-	assign := ":="
-	if m.results != nil {
-		assign = "="
-	}
-	var out, ret []jen.Code
-	for i, z := range m.zeros {
-		if m.results == nil {
-			out = append(out, jen.Var().Id(z).Add(f.imports.typ(m.Sig.Results().At(i).Type())))
-		}
-		ret = append(ret, jen.Id(z))
-	}
-	out = append(out, jen.Return(append(ret, jen.Id(m.err))...))
-	return append(body, jen.If(jen.Id(m.err).Op(assign).Add(ask), jen.Id(m.err).Op("!=").Nil()).Block(out...))
-}
-
-// context renders the context that the gate gets.
-func (m *method) context() *jen.Statement {
-	if m.Context < 0 {
-		return jen.Id(m.wrapper.file.imports.alias["context"]).Dot("Background").Call()
-	}
-	name := jen.Id(m.params[m.Context])
-	if isContext(m.Sig.Params().At(m.Context).Type()) {
-		return name
-	}
-	return name.Dot("Context").Call()
-}
-
-func (m *method) key(p policy) *jen.Statement {
-	if p.buf == "" {
-		return jen.Nil()
-	}
-	_, args := m.wrapper.file.keyFunc(m, p)
-	return m.call(p.keyFunc, args, p.buf)
-}
-
-func (m *method) cost(p policy) *jen.Statement {
-	if p.costFunc == "" {
-		return jen.Lit(int(p.Cost))
-	}
-	_, args := m.wrapper.file.costFunc(m, p)
-	return m.call(p.costFunc, args, "")
-}
-
-// call renders a call of a key or cost function.
-func (m *method) call(fn string, args []keyArg, buf string) *jen.Statement {
-	var list []jen.Code
-	for _, a := range args {
-		switch a.kind {
-		case argContext:
-			list = append(list, m.context())
-		case argBuffer:
-			list = append(list, jen.Id(buf).Index(jen.Empty(), jen.Lit(0)))
-		case argReceiver:
-			list = append(list, jen.Id(m.wrapper.recv).Dot("next"))
-		case argParam:
-			list = append(list, jen.Id(m.params[a.param]))
-		}
-	}
-	return jen.Id(fn).Call(list...)
-}
-
-// specDecl renders the inventory entry of the method.
-func (m *method) specDecl() *jen.Statement {
-	f := m.wrapper.file
-	var policies []jen.Code
-	for _, p := range m.Policies {
-		policies = append(policies, jen.Values(f.policyFields(&p.Policy)...))
-	}
-	return jen.Var().Id(m.spec).Op("=").Id(f.runtime("Spec")).Values(
-		field("Method", jen.Lit(m.Qualified)),
-		field("File", jen.Lit(m.File)),
-		field("Policies", jen.Index().Id(f.runtime("Policy")).Values(policies...)),
-		jen.Line(),
-	)
-}
-
-func (f *file) policyFields(p *ratelimit.Policy) []jen.Code {
-	fields := []jen.Code{
-		field("ID", jen.Lit(p.ID)),
-		field("Directive", jen.Lit(p.Directive)),
-	}
-	if p.Global {
-		fields = append(fields, field("Global", jen.True()))
-	} else {
-		fields = append(fields, field("Key", jen.Lit(p.Key)))
-	}
-	fields = append(fields, field("Algorithm", jen.Id(f.runtime(algorithmNames[p.Algorithm]))))
-	switch p.Limit {
-	case ratelimit.Unlimited:
-		fields = append(fields, field("Limit", jen.Id(f.runtime("Unlimited"))))
-	case ratelimit.Blocked:
-		fields = append(fields, field("Limit", jen.Id(f.runtime("Blocked"))))
-	default:
-		fields = append(fields, field("Limit", jen.Lit(int(p.Limit))))
-	}
-	fields = append(fields, field("Window", f.duration(p.Window)))
-	if p.Burst > 0 {
-		fields = append(fields, field("Burst", jen.Lit(int(p.Burst))))
-	}
-	if p.Mode != ratelimit.Enforce {
-		fields = append(fields, field("Mode", jen.Id(f.runtime(modeNames[p.Mode]))))
-	}
-	return append(fields, jen.Line())
-}
-
-// field renders one line of a composite literal.
-func field(name string, value jen.Code) *jen.Statement {
-	return jen.Line().Id(name).Op(":").Add(value)
-}
-
-var modeNames = map[ratelimit.Mode]string{ratelimit.Shadow: "Shadow", ratelimit.Off: "Off"}
-
-var algorithmNames = map[ratelimit.Algorithm]string{
-	ratelimit.SlidingLog:  "SlidingLog",
-	ratelimit.TokenBucket: "TokenBucket",
-	ratelimit.FixedWindow: "FixedWindow",
-}
-
-// duration renders d with the largest unit that divides it.
-func (f *file) duration(d time.Duration) *jen.Statement {
-	pkg := f.imports.alias["time"]
-	for _, u := range []struct {
-		d    time.Duration
-		name string
-	}{
-		{time.Hour, "Hour"}, {time.Minute, "Minute"}, {time.Second, "Second"},
-		{time.Millisecond, "Millisecond"}, {time.Microsecond, "Microsecond"},
-	} {
-		switch n := d / u.d; {
-		case d%u.d != 0:
-		case n == 1:
-			return jen.Id(pkg).Dot(u.name)
-		default:
-			return jen.Lit(int(n)).Op("*").Id(pkg).Dot(u.name)
-		}
-	}
-	return jen.Lit(int(d))
 }

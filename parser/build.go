@@ -27,6 +27,7 @@ type builder struct {
 	pkg    *load.Package
 	dir    *scan.Dir
 	drafts map[string]*draft // by name of the source type
+	groups map[string][]directive.Limit
 }
 
 // draft is what the directives say about one type.
@@ -88,6 +89,9 @@ func (b *builder) build() (*Package, error) {
 			p.Wrappers = append(p.Wrappers, w)
 		}
 	}
+	for _, name := range sortedKeys(b.groups) {
+		b.res.Diags.Add(directive.CheckGroup(b.groups[name])...)
+	}
 	b.checkNames(p)
 	slices.SortFunc(p.Wrappers, func(a, b *Wrapper) int { return strings.Compare(a.Name, b.Name) })
 	if len(p.Wrappers) == 0 {
@@ -120,6 +124,7 @@ func constrained(dir, name string, src []byte) bool {
 // part of the package are read as well: what is written wrongly in them should
 // come out here and not on another platform.
 func (b *builder) collect() {
+	var directives []*directive.Directive
 	for _, f := range b.dir.Files {
 		name := filepath.Join(b.dir.Path, f.Name)
 		file := b.syntax(name)
@@ -144,10 +149,14 @@ func (b *builder) collect() {
 			case constrained(b.dir.Path, f.Name, f.Src):
 				b.res.Diags.Add(errConstrainedFile(first))
 			default:
-				b.add(t, f.Name, file)
+				directives = append(directives, t.Directives...)
+				if t.Kind != directive.Package {
+					b.add(t, f.Name, file)
+				}
 			}
 		}
 	}
+	b.res.Diags.Add(directive.Resolve(directives)...)
 }
 
 // syntax returns the loaded syntax of a file, or nil.

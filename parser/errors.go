@@ -16,11 +16,29 @@ func at(d *directive.Directive, code, format string, args ...any) diag.Diagnosti
 }
 
 func errNoErrorResult(d *directive.Directive, method string) diag.Diagnostic {
-	return at(d, "no-error-result", "%s cannot tell its caller of a refusal: its last result must be of type error", method)
+	return at(d, "no-error-result", "%s cannot tell its caller of a refusal: its last result must be of type error, or on-limit=zero or on-limit=fallback:Method says what the caller gets instead", method)
 }
 
 func errPromotedNoError(d *directive.Directive, typ, method string) diag.Diagnostic {
 	return at(d, "no-error-result", "the limit on %s covers its method %s, which cannot tell its caller of a refusal: its last result must be of type error; declare %s on %s with //ratelimit:off to leave it out", typ, method, method, typ)
+}
+
+func word(w directive.Word, code, format string, args ...any) diag.Diagnostic {
+	return diag.Diagnostic{Pos: w.Pos, EndCol: w.End.Col, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+func errNoFallback(w directive.Word, typ string, methods []string) diag.Diagnostic {
+	d := word(w, "unknown-fallback", "%s has no method %s to fall back to", typ, w.Text)
+	d.Suggestion = diag.Suggest(w.Text, methods)
+	return d
+}
+
+func errFallbackItself(w directive.Word) diag.Diagnostic {
+	return word(w, "unknown-fallback", "a method cannot fall back to itself")
+}
+
+func errFallbackSignature(w directive.Word, method, sig string) diag.Diagnostic {
+	return word(w, "fallback-signature", "%s must take and return what %s does: %s", w.Text, method, sig)
 }
 
 func errOffWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {

@@ -69,6 +69,9 @@ type Method struct {
 	File string
 	// Policies is empty if the method only forwards.
 	Policies []*Policy
+	// OnLimit is what a refused caller gets, Fallback the method of OnLimitFallback.
+	OnLimit  directive.OnLimit
+	Fallback directive.Word
 	// Context is the index of the parameter that carries the request: a
 	// context.Context or an *http.Request; -1 if there is none.
 	Context int
@@ -83,8 +86,15 @@ type Policy struct {
 	// Cost is the constant cost of a call; CostExpr, if not nil, computes it.
 	Cost     int64
 	CostExpr *keyexpr.Expr
+	// MaxExpr, if not nil, computes the limit of a call.
+	MaxExpr *keyexpr.Expr
+	// When and Unless, if not nil, say whether the policy applies to a call.
+	When, Unless *keyexpr.Expr
+	// CountExpr and CostAfterExpr, if not nil, are evaluated with the results.
+	CountExpr, CostAfterExpr *keyexpr.Expr
 
 	directive *directive.Directive
+	group     bool // counters are shared on purpose
 }
 
 // TypeParams yields the type parameters of the source type.
@@ -104,4 +114,10 @@ func (w *Wrapper) Generic() bool {
 		return true
 	}
 	return false
+}
+
+// After reports whether the method has something to do after the call: it gives
+// back what was taken, or takes more.
+func (p *Policy) After() bool {
+	return p.CountExpr != nil || p.CostAfterExpr != nil || p.Algorithm == ratelimit.Concurrency || p.Algorithm == ratelimit.TimeQuota
 }

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 	"github.com/ratelimitgen/ratelimitgen/parser/load"
 	"github.com/ratelimitgen/ratelimitgen/parser/scan"
 )
@@ -136,7 +137,7 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, f
 	}
 	for i := range found.Dirs {
 		d := &found.Dirs[i]
-		b := &builder{res: res, fset: loaded.Fset, pkg: packages[d.Path], dir: d, drafts: map[string]*draft{}}
+		b := &builder{res: res, fset: loaded.Fset, pkg: packages[d.Path], dir: d, drafts: map[string]*draft{}, groups: map[string][]directive.Limit{}}
 		p, err := b.build()
 		if err != nil {
 			return err
@@ -183,7 +184,7 @@ func (res *Result) checkIdentities() {
 		for _, w := range p.Wrappers {
 			for _, m := range w.Methods {
 				for _, pol := range m.Policies {
-					if other, ok := first[pol.ID]; ok {
+					if other, ok := first[pol.ID]; ok && !pol.group {
 						res.Diags.Add(errSameID(pol.directive, pol.ID, other))
 						continue
 					}

@@ -50,7 +50,11 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 	}
 	for i, p := range policies {
 		p.ID = b.identity(d, m, &limits[i], p, len(policies) > 1)
+		if limits[i].Group != "" {
+			b.groups[limits[i].Group] = append(b.groups[limits[i].Group], limits[i])
+		}
 	}
+	m.OnLimit, m.Fallback = limits[0].OnLimit, limits[0].Fallback
 	return policies
 }
 
@@ -63,13 +67,36 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 			Global:    l.Key == nil,
 			Algorithm: l.Algorithm,
 			Limit:     l.Max,
+			Dynamic:   l.MaxExpr != nil,
 			Window:    l.Window,
 			Burst:     l.Burst,
+			Refill:    l.Refill,
+			Warmup:    l.Warmup,
+			Segments:  l.Segments,
+			Align:     ratelimit.Align(l.Align),
+			TZ:        l.TZ,
+			Lock:      l.Lock,
+			Lease:     l.Lease,
+			Count:     l.Count != nil,
+			CostAfter: l.CostAfter != nil,
+			MaxWait:   l.MaxWait,
+			MaxQueue:  int(l.MaxQueue),
 			Mode:      l.Mode,
 			OnEmpty:   l.OnEmpty,
+			OnError:   l.OnError,
+			Store:     l.Store,
+			Message:   l.Message,
+			Status:    l.Status,
 		},
 		Cost:      l.Cost,
 		directive: l.Directive,
+		group:     l.Group != "",
+	}
+	if l.Initial != nil {
+		p.Initial = *l.Initial
+		if p.Initial == 0 {
+			p.Initial = ratelimit.Empty
+		}
 	}
 	var diags diag.List
 	if l.Key != nil {
@@ -81,10 +108,27 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 			p.KeyExpr = key
 		}
 	}
-	if l.CostExpr != nil {
-		cost, problems := keyexpr.ParseCost(l.CostExpr.Text, scope)
-		diags.Add(locate(l.CostExpr, problems)...)
-		p.CostExpr = cost
+	after := *scope
+	after.Results = scope.Sig.Results()
+	for _, e := range []struct {
+		value *directive.Value
+		parse func(string, *keyexpr.Scope) (*keyexpr.Expr, []keyexpr.Problem)
+		scope *keyexpr.Scope
+		to    **keyexpr.Expr
+	}{
+		{l.CostExpr, keyexpr.ParseCost, scope, &p.CostExpr},
+		{l.MaxExpr, keyexpr.ParseCost, scope, &p.MaxExpr},
+		{l.When, keyexpr.ParseCondition, scope, &p.When},
+		{l.Unless, keyexpr.ParseCondition, scope, &p.Unless},
+		{l.Count, keyexpr.ParseCondition, &after, &p.CountExpr},
+		{l.CostAfter, keyexpr.ParseCost, &after, &p.CostAfterExpr},
+	} {
+		if e.value == nil {
+			continue
+		}
+		expr, problems := e.parse(e.value.Text, e.scope)
+		diags.Add(locate(e.value, problems)...)
+		*e.to = expr
 	}
 	return p, diags
 }
@@ -118,6 +162,8 @@ func (b *builder) identity(d *draft, m *Method, l *directive.Limit, p *Policy, s
 		return l.Name + "." + m.Name
 	case l.Name != "":
 		return l.Name
+	case l.Group != "":
+		return b.pkg.Path + "." + l.Group
 	}
 	id := b.pkg.Path + "." + d.name + "." + m.Name
 	if several {

@@ -158,20 +158,60 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 	if m.File == "" {
 		m.File = b.baseName(limits[0])
 	}
-	if !returnsError(m.Sig) {
-		if md == nil {
-			b.res.Diags.Add(errPromotedNoError(limits[0], d.name, m.Name))
-		} else {
-			b.res.Diags.Add(errNoErrorResult(limits[0], m.Qualified))
-		}
-		return false
-	}
 	recv := types.NewParam(token.NoPos, b.pkg.Types, recvVarName(fn), self)
 	if w.Pointer {
 		recv = types.NewParam(token.NoPos, b.pkg.Types, recvVarName(fn), types.NewPointer(self))
 	}
 	m.Policies = b.policies(d, m, limits, recv)
-	return len(m.Policies) > 0
+	return len(m.Policies) > 0 && b.refusable(d, m, md, limits[0], self)
+}
+
+// refusable reports whether the caller of m can be told of a refusal, and says what
+// stands in the way if not.
+func (b *builder) refusable(d *draft, m *Method, md *methodDraft, first *directive.Directive, self types.Type) bool {
+	switch m.OnLimit {
+	case directive.OnLimitZero:
+		return true
+	case directive.OnLimitFallback:
+		return b.fallback(d, m, first, self)
+	}
+	if !returnsError(m.Sig) {
+		if md == nil {
+			b.res.Diags.Add(errPromotedNoError(first, d.name, m.Name))
+		} else {
+			b.res.Diags.Add(errNoErrorResult(first, m.Qualified))
+		}
+		return false
+	}
+	return true
+}
+
+// fallback reports whether the method that m falls back to is there and takes and
+// returns the same, and is not m itself.
+func (b *builder) fallback(d *draft, m *Method, first *directive.Directive, self types.Type) bool {
+	if !types.IsInterface(self) {
+		self = types.NewPointer(self)
+	}
+	sel := types.NewMethodSet(self).Lookup(b.pkg.Types, m.Fallback.Text)
+	switch {
+	case sel == nil:
+		b.res.Diags.Add(errNoFallback(m.Fallback, d.name, methodNames(self)))
+	case m.Fallback.Text == m.Name:
+		b.res.Diags.Add(errFallbackItself(m.Fallback))
+	case !types.Identical(sel.Type(), m.Sig):
+		b.res.Diags.Add(errFallbackSignature(m.Fallback, m.Name, types.TypeString(m.Sig, types.RelativeTo(b.pkg.Types))))
+	default:
+		return true
+	}
+	return false
+}
+
+func methodNames(t types.Type) []string {
+	var names []string
+	for sel := range types.NewMethodSet(t).Methods() {
+		names = append(names, sel.Obj().Name())
+	}
+	return names
 }
 
 // recvVarName is what the source calls the receiver of fn.

@@ -1,0 +1,233 @@
+package generator
+
+import (
+	"github.com/dave/jennifer/jen"
+
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
+)
+
+// body renders the statements of the method.
+func (m *method) body() []jen.Code {
+	if !m.limited() {
+		return []jen.Code{m.returned(m.call(m.Name))}
+	}
+	body := m.buffers()
+	if !m.settles() {
+		body = append(body, m.ask())
+		return append(body, m.returned(m.call(m.Name)))
+	}
+	body = append(body,
+		jen.List(jen.Id(m.permit), jen.Id(m.err)).Op(":=").Add(m.gateCall("Acquire", "AcquireWait", m.charges())),
+		jen.If(jen.Id(m.err).Op("!=").Nil()).Block(m.refuse()...),
+		jen.Defer().Id(m.permit).Dot("Release").Call(),
+	)
+	if !m.looks() {
+		return append(body, m.returned(m.call(m.Name)))
+	}
+	if len(m.outs) > 0 {
+		body = append(body, m.assign(m.call(m.Name)))
+	} else {
+		body = append(body, m.call(m.Name))
+	}
+	for i, p := range m.policy {
+		if p.count != nil {
+			body = append(body, jen.If(m.apply(p.count, "")).Block(
+				jen.Id(m.permit).Dot("Keep").Call(jen.Lit(i)),
+			))
+		}
+		if p.after != nil {
+			body = append(body, jen.Id(m.permit).Dot("Charge").Call(jen.Lit(i), m.apply(p.after, "")))
+		}
+	}
+	if len(m.outs) > 0 {
+		body = append(body, jen.Return(ids(m.outs)...))
+	}
+	return body
+}
+
+func ids(names []string) []jen.Code {
+	var list []jen.Code
+	for _, n := range names {
+		list = append(list, jen.Id(n))
+	}
+	return list
+}
+
+// call renders the call of a method of the wrapped value with the parameters.
+func (m *method) call(name string) *jen.Statement {
+	var args []jen.Code
+	for i, p := range m.params {
+		if m.Sig.Variadic() && i == len(m.params)-1 {
+			args = append(args, jen.Id(p).Op("..."))
+		} else {
+			args = append(args, jen.Id(p))
+		}
+	}
+	return jen.Id(m.wrapper.recv).Dot("next").Dot(name).Call(args...)
+}
+
+// returned renders the return of what call returns.
+func (m *method) returned(call *jen.Statement) *jen.Statement {
+	if m.Sig.Results().Len() == 0 {
+		return call
+	}
+	return jen.Return(call)
+}
+
+// assign renders the assignment of the results of call to their variables.
+func (m *method) assign(call *jen.Statement) *jen.Statement {
+	op := "="
+	if m.results == nil && (len(m.outs) > 1 || !m.returnsErr()) {
+		op = ":=" // all but the error are new
+	}
+	return jen.List(ids(m.outs)...).Op(op).Add(call)
+}
+
+// buffers declares the variables for the keys.
+func (m *method) buffers() []jen.Code {
+	var bufs []jen.Code
+	for _, p := range m.policy {
+		if p.buf != "" {
+			bufs = append(bufs, jen.Id(p.buf))
+		}
+	}
+	if len(bufs) == 0 {
+		return nil
+	}
+	return []jen.Code{jen.Var().List(bufs...).Index(jen.Lit(64)).Byte()}
+}
+
+// ask renders the question to the gate and the way out on refusal.
+func (m *method) ask() jen.Code {
+	p := m.policy[0]
+	plain := len(m.policy) == 1 && p.limit == nil && p.when == nil && p.unless == nil && m.OnLimit != directive.OnLimitWait
+	var call *jen.Statement
+	switch {
+	case !plain:
+		call = m.gateCall("AllowAll", "Wait", m.charges())
+	case p.cost == nil && p.Cost == 1:
+		call = m.gateCall("Allow", "", m.key(p))
+	default:
+		call = m.gateCall("AllowN", "", m.key(p), m.cost(p))
+	}
+	if !m.returnsErr() {
+		return jen.If(call.Op("!=").Nil()).Block(m.refuse()...)
+	}
+	op := ":="
+	if m.results != nil {
+		op = "="
+	}
+	return jen.If(jen.Id(m.err).Op(op).Add(call), jen.Id(m.err).Op("!=").Nil()).Block(m.refuse()...)
+}
+
+// gateCall renders a call of a method of the gate, the second one if the caller
+// waits.
+func (m *method) gateCall(name, waiting string, args ...jen.Code) *jen.Statement {
+	if m.OnLimit == directive.OnLimitWait {
+		name = waiting
+	}
+	return jen.Id(m.wrapper.recv).Dot(m.gate).Dot(name).Call(append([]jen.Code{m.context()}, args...)...)
+}
+
+// refuse renders what a refused caller gets.
+func (m *method) refuse() []jen.Code {
+	if m.OnLimit == directive.OnLimitFallback {
+		if call := m.call(m.Fallback.Text); m.Sig.Results().Len() > 0 {
+			return []jen.Code{jen.Return(call)}
+		} else {
+			return []jen.Code{call, jen.Return()}
+		}
+	}
+	f := m.wrapper.file
+	var out, ret []jen.Code
+	for i, zero := range m.zeros {
+		last := i == len(m.zeros)-1
+		switch {
+		case last && m.returnsErr():
+			ret = append(ret, jen.Id(m.err))
+		case m.results != nil:
+			ret = append(ret, jen.Id(m.results[i]))
+		case zero == "":
+			ret = append(ret, jen.Nil())
+		default:
+			out = append(out, jen.Var().Id(zero).Add(f.imports.typ(m.Sig.Results().At(i).Type())))
+			ret = append(ret, jen.Id(zero))
+		}
+	}
+	return append(out, jen.Return(ret...))
+}
+
+// context renders the context that the gate gets.
+func (m *method) context() *jen.Statement {
+	if m.Context < 0 {
+		return jen.Id(m.wrapper.file.imports.alias["context"]).Dot("Background").Call()
+	}
+	name := jen.Id(m.params[m.Context])
+	if isContext(m.Sig.Params().At(m.Context).Type()) {
+		return name
+	}
+	return name.Dot("Context").Call()
+}
+
+// charges renders what each policy takes of the call.
+func (m *method) charges() *jen.Statement {
+	var list []jen.Code
+	for _, p := range m.policy {
+		var fields []jen.Code
+		field := func(name string, value jen.Code) {
+			fields = append(fields, jen.Id(name).Op(":").Add(value))
+		}
+		if p.buf != "" {
+			field("Key", m.key(p))
+		}
+		field("Cost", m.cost(p))
+		if p.limit != nil {
+			field("Limit", m.apply(p.limit, ""))
+		}
+		switch {
+		case p.when != nil && p.unless != nil:
+			field("Skip", jen.Op("!").Add(m.apply(p.when, "")).Op("||").Add(m.apply(p.unless, "")))
+		case p.when != nil:
+			field("Skip", jen.Op("!").Add(m.apply(p.when, "")))
+		case p.unless != nil:
+			field("Skip", m.apply(p.unless, ""))
+		}
+		list = append(list, jen.Line().Values(fields...))
+	}
+	return jen.Index().Id(m.wrapper.file.runtime("Charge")).Values(append(list, jen.Line())...)
+}
+
+func (m *method) key(p *policy) *jen.Statement {
+	if p.buf == "" {
+		return jen.Nil()
+	}
+	return m.apply(p.key, p.buf)
+}
+
+func (m *method) cost(p *policy) *jen.Statement {
+	if p.cost == nil {
+		return jen.Lit(int(p.Cost))
+	}
+	return m.apply(p.cost, "")
+}
+
+// apply renders a call of one of the functions of a policy.
+func (m *method) apply(fn *computed, buf string) *jen.Statement {
+	var list []jen.Code
+	_, args := fn.render()
+	for _, a := range args {
+		switch a.kind {
+		case argContext:
+			list = append(list, m.context())
+		case argBuffer:
+			list = append(list, jen.Id(buf).Index(jen.Empty(), jen.Lit(0)))
+		case argReceiver:
+			list = append(list, jen.Id(m.wrapper.recv).Dot("next"))
+		case argParam:
+			list = append(list, jen.Id(m.params[a.param]))
+		case argResult:
+			list = append(list, jen.Id(m.outs[a.param]))
+		}
+	}
+	return jen.Id(fn.name).Call(list...)
+}
