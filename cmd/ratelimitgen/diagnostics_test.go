@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"strings"
 	"testing"
 )
@@ -32,15 +34,16 @@ func TestProblemsInEveryFormat(t *testing.T) {
 		args           []string
 		stdout, stderr string
 	}{
-		{[]string{"./..."}, "", "p/p.go:5:25: error: " + plain + " [bad-name]\n"},
-		{[]string{"-format=text", "./..."}, "", "p/p.go:5:25: error: " + plain + " [bad-name]\n"},
-		{[]string{"-format=github", "./..."}, "", "::error file=p/p.go,line=5,col=25,endColumn=30,title=bad-name::" + strings.ReplaceAll(plain, "%", "%25") + "\n"},
-		{[]string{"-json", "./..."}, `{"file":"p/p.go","line":5,"column":25,"endColumn":30,"severity":"error","code":"bad-name","message":"` + message + `"}` + "\n", ""},
-		{[]string{"check", "-format=json", "./..."}, `{"file":"p/p.go","line":5,"column":25,"endColumn":30,"severity":"error","code":"bad-name","message":"` + message + `"}` + "\n", ""},
+		{[]string{"-C", dir, "./..."}, "", "p/p.go:5:25: error: " + plain + " [bad-name]\n"},
+		{[]string{"-C", dir, "-format=text", "./..."}, "", "p/p.go:5:25: error: " + plain + " [bad-name]\n"},
+		{[]string{"-C", dir, "-format=github", "./..."}, "", "::error file=p/p.go,line=5,col=25,endColumn=30,title=bad-name::" + strings.ReplaceAll(plain, "%", "%25") + "\n"},
+		{[]string{"-C", dir, "-json", "./..."}, `{"file":"p/p.go","line":5,"column":25,"endColumn":30,"severity":"error","code":"bad-name","message":"` + message + `"}` + "\n", ""},
+		{[]string{"check", "-C", dir, "-format=json", "./..."}, `{"file":"p/p.go","line":5,"column":25,"endColumn":30,"severity":"error","code":"bad-name","message":"` + message + `"}` + "\n", ""},
 	} {
-		code, stdout, stderr := ratelimitgen(t, dir, c.args...)
-		if code != exitProblem || stdout != c.stdout || stderr != c.stderr {
-			t.Errorf("%q: exit status %d, printed\n%sand\n%swant\n%sand\n%s", c.args, code, stdout, stderr, c.stdout, c.stderr)
+		var stdout, stderr bytes.Buffer
+		code := run(context.Background(), c.args, &stdout, &stderr)
+		if code != exitProblem || stdout.String() != c.stdout || stderr.String() != c.stderr {
+			t.Errorf("%q: exit status %d, printed\n%sand\n%swant\n%sand\n%s", c.args, code, &stdout, &stderr, c.stdout, c.stderr)
 		}
 	}
 }

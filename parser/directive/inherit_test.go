@@ -135,7 +135,7 @@ func TestProblemsOfADefineStandInTheDefine(t *testing.T) {
 
 func TestResolveIsLinear(t *testing.T) {
 	t.Parallel()
-	linear(t, 200, func(n int) func() {
+	linear(t, 500, func(n int) func() {
 		var src strings.Builder
 		for i := range n {
 			src.WriteString("define name=n" + strconv.Itoa(i) + " max=1\nlimit use=n" + strconv.Itoa(i) + "\n")
