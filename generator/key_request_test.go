@@ -72,7 +72,8 @@ func TestARegularExpressionIsCompiledOncePerFile(t *testing.T) {
 		"id matches '^a$' ? id : req.User matches '^b$' ? req.User : ''",
 		"id matches '^b$' ? 'b' : id matches '^c$' ? 'c' : 'none'",
 	} {
-		p := &policy{Policy: &rlparser.Policy{KeyExpr: parseKey(t, text, scope)}, key: &computed{keyFunction: keyFunction{name: fmt.Sprint("doKey", i+1)}}}
+		key := parseKey(t, text, scope)
+		p := &policy{Policy: &rlparser.Policy{KeyExpr: key}, key: &computed{keyFunction: keyFunction{fmt.Sprint("doKey", i+1), key.Nodes()}}}
 		keyImports(f.imports, p.Policy)
 		m.policy = append(m.policy, p)
 	}
