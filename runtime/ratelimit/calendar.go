@@ -56,45 +56,65 @@ func (c *calendar) window(t int64) (start, end int64) {
 }
 
 func (c *calendar) find(µs int64) interval {
-	t := time.UnixMicro(µs).In(c.zone)
 	switch c.unit {
 	case AlignSecond, AlignMinute, AlignHour:
-		return c.findShort(µs, t)
+		return c.findShort(µs)
 	}
-	var from, to time.Time
+	t := time.UnixMicro(µs).In(c.zone)
 	for i := 0; ; i++ {
 		// Where the zone's clocks are set back over midnight, the next unit has begun
 		// once already, and stays begun.
-		from, to = c.begin(t, i), c.begin(t, i+1)
-		if t.Before(to) {
-			return interval{from.UnixMicro(), to.UnixMicro()}
+		w := interval{c.begin(t, i), c.begin(t, i+1)}
+		if µs < w.to {
+			return w
 		}
 	}
 }
 
 // findShort finds a window of a unit below a day: by the distance from the last
 // whole unit of the zone's clock, but within one offset of the zone.
-func (c *calendar) findShort(µs int64, t time.Time) interval {
+func (c *calendar) findShort(µs int64) interval {
 	length := c.unit.length().Microseconds()
-	_, offset := t.Zone()
-	into := (µs + int64(offset)*1e6) % length
+	offset := c.offset(µs)
+	into := (µs + offset) % length
 	if into < 0 {
 		into += length
 	}
 	w := interval{µs - into, µs - into + length}
-	from, to := t.ZoneBounds()
-	if !from.IsZero() {
-		w.from = max(w.from, from.UnixMicro())
+	if c.offset(w.from) != offset {
+		w.from = c.change(w.from, µs)
 	}
-	if !to.IsZero() {
-		w.to = min(w.to, to.UnixMicro())
+	if c.offset(w.to-1) != offset {
+		w.to = c.change(µs, w.to-1)
 	}
 	return w
 }
 
+// offset returns by how much the zone's clock is ahead of UTC at t.
+func (c *calendar) offset(t int64) int64 {
+	_, seconds := time.UnixMicro(t).In(c.zone).Zone()
+	return int64(seconds) * 1e6
+}
+
+// change returns when the offset changes, if it does so once: after from, and at to
+// the latest. (time.Time.ZoneBounds is not used: of years that a zone's file has
+// only a rule for, it takes each end for a change, and that of leap years is a day
+// early.)
+func (c *calendar) change(from, to int64) int64 {
+	offset := c.offset(from)
+	for to-from > 1 {
+		if mid := from + (to-from)/2; c.offset(mid) == offset {
+			from = mid
+		} else {
+			to = mid
+		}
+	}
+	return to
+}
+
 // begin returns the first instant of the n-th unit after the one that t is in by
 // the zone's calendar.
-func (c *calendar) begin(t time.Time, n int) time.Time {
+func (c *calendar) begin(t time.Time, n int) int64 {
 	y, m, d := t.Date()
 	switch c.unit {
 	case AlignDay:
@@ -107,18 +127,15 @@ func (c *calendar) begin(t time.Time, n int) time.Time {
 	}
 	// The first instant at which the zone's clock shows this midnight, or a later
 	// time where it skips midnight or the whole day.
-	shown := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
-	const most = 26 * time.Hour // no clock is further from UTC
-	for at := shown.Add(-most).In(c.zone); ; {
-		from, to := at.ZoneBounds()
-		_, offset := at.Zone()
-		first := shown.Add(-time.Duration(offset) * time.Second).In(c.zone)
-		if first.Before(from) {
-			first = from
-		}
-		if to.IsZero() || first.Before(to) {
-			return first
-		}
-		at = to
+	shown := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).UnixMicro()
+	const most = int64(26 * time.Hour / time.Microsecond) // no clock is further from UTC
+	before, after := c.offset(shown-most), c.offset(shown+most)
+	first := shown - before
+	if before == after {
+		return first
 	}
+	if at := c.change(shown-most, shown+most); first >= at {
+		return max(at, shown-after)
+	}
+	return first
 }

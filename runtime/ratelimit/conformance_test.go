@@ -10,11 +10,13 @@ import (
 
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	ratelimittest.TestStore(t, ratelimittest.Harness{New: func(testing.TB) ratelimittest.Subject {
+	all := func(*ratelimit.Policy) bool { return true }
+	ratelimittest.TestStore(t, ratelimittest.Harness{Supports: all, New: func(testing.TB) ratelimittest.Subject {
 		clock := new(ratelimittest.Clock)
 		l := ratelimit.New(ratelimit.WithClock(clock))
 		return ratelimittest.Subject{
 			Limiter: l,
+			After:   true,
 			SetTime: func(us int64) { clock.Set(time.UnixMicro(us)) },
 			Dump: func(p *ratelimit.Policy, key string) []byte {
 				return ratelimit.Dump(l, p.ID, key)

@@ -119,9 +119,9 @@ func (m *memory) snapshot(c *counter, key []byte) *snapshot {
 func (s *snapshot) wait(ch *Charge, now int64) int64 {
 	var o Outcome
 	if s.c.rule == recorded {
-		view, t, _ := s.c.settleRecord(s.record, now)
+		view, t, off := s.c.settleRecord(s.record, now)
 		limit, capacity := s.c.limits(ch)
-		a := ask{t: t, cost: ch.Cost, limit: limit, capacity: capacity}
+		a := ask{t: t, off: off, cost: ch.Cost, limit: limit, capacity: capacity}
 		if s.c.admitsRecord(view, a) {
 			return 0
 		}
@@ -146,14 +146,14 @@ func (s *snapshot) charge(ch *Charge, now int64) {
 	}
 	view, t, off := s.c.settleRecord(s.record, now)
 	limit, capacity := s.c.limits(ch)
-	a := ask{t: t, cost: ch.Cost, limit: limit, capacity: capacity}
+	a := ask{t: t, off: off, cost: ch.Cost, limit: limit, capacity: capacity}
 	if view == &blank {
 		if s.record == &blank {
 			s.record = blank.clone()
 		}
 		s.c.begin(s.record, a)
 	} else {
-		s.record.off = off
+		s.c.moved(s.record, t, off)
 	}
 	s.c.algorithm.charge(s.record, a)
 }

@@ -86,10 +86,11 @@ func (r *record) dropHolds(old func(h *hold) bool) {
 	}
 }
 
-// ask is what a record is asked: for cost units at time t, of a policy whose limit
-// and capacity are then as given. A charge whose id is not 0 can be given back.
+// ask is what a record is asked: for cost units at time t, which the record's off is
+// added to, of a policy whose limit and capacity are then as given. A charge whose
+// id is not 0 can be given back.
 type ask struct {
-	t, cost         int64
+	t, off, cost    int64
 	limit, capacity int64
 	id              uint64
 }
@@ -127,8 +128,6 @@ func (c *counter) settleRecord(r *record, now int64) (view *record, t, off int64
 		return r, t, r.off
 	case r.last-t <= c.window:
 		return r, r.last, r.off
-	case c.calendar != nil: // which does not move
-		return r, now, 0
 	}
 	return r, r.last, r.last - now
 }
@@ -194,7 +193,11 @@ func (c *counter) outcomeRecord(r *record, a ask, allowed bool) Outcome {
 		}
 		o.RetryAfter = micros(wait)
 	}
-	if r != &blank {
+	switch f, ok := c.algorithm.(*fixedWindowRule); {
+	case r == &blank:
+	case ok && f.calendar != nil && a.off != r.off && r.used > 0:
+		o.ResetAfter = micros(max(f.wait(r, a), r.unlock-a.t)) // as if it had moved
+	default:
 		o.ResetAfter = micros(max(0, c.clears(r)-a.t))
 	}
 	return o
@@ -216,9 +219,8 @@ func micros(n int64) time.Duration {
 
 // moved notes the off that a decision at t was made by.
 func (c *counter) moved(r *record, t, off int64) {
-	r.off = off
-	if f, ok := c.algorithm.(*fixedWindowRule); ok && f.calendar != nil && t < r.last {
-		f.move(r, t)
-		r.last = t
+	if f, ok := c.algorithm.(*fixedWindowRule); ok && f.calendar != nil && off != r.off {
+		f.move(r, t-off)
 	}
+	r.off = off
 }

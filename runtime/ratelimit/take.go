@@ -48,7 +48,7 @@ func (s *slot) state() *entry {
 // ask returns what the record is asked for a charge.
 func (s *slot) ask(ch *Charge, id uint64) ask {
 	limit, capacity := s.c.limits(ch)
-	return ask{t: s.t, cost: ch.Cost, limit: limit, capacity: capacity, id: id}
+	return ask{t: s.t, off: s.off, cost: ch.Cost, limit: limit, capacity: capacity, id: id}
 }
 
 // decide settles the state at now and reports whether it admits a charge. It keeps

@@ -51,40 +51,39 @@ func (l *slidingLogRule) giveBack(r *record, i int) {
 	r.log.take(h.at-r.base, h.units)
 }
 
-// fixedWindowRule is a FixedWindow on records, also one on the calendar.
+// fixedWindowRule is a FixedWindow on records, also one on the calendar. Windows of
+// the calendar are of the clock, not of the record's time.
 type fixedWindowRule struct {
 	window   int64
 	calendar *calendar
 }
 
-// holds reports whether t is in the window that r counts. A record on the calendar
-// that lies ahead is one that a clock left behind when it was set back.
-func (f *fixedWindowRule) holds(r *record, t int64) bool {
+// holds reports whether a's time is in the window that r counts. A window of the
+// calendar that lies ahead was left behind by a clock that was set back: what r
+// counts then counts now.
+func (f *fixedWindowRule) holds(r *record, a ask) bool {
 	if f.calendar != nil {
-		start, _ := f.calendar.window(t)
+		start, _ := f.calendar.window(a.t - a.off)
 		return r.base >= start
 	}
-	return t-r.base < f.window
+	return a.t-r.base < f.window
 }
 
-func (f *fixedWindowRule) used(r *record, t int64) int64 {
-	if !f.holds(r, t) {
+func (f *fixedWindowRule) used(r *record, a ask) int64 {
+	if !f.holds(r, a) {
 		return 0
 	}
 	return r.used
 }
 
-func (f *fixedWindowRule) admits(r *record, a ask) bool {
-	return f.used(r, a.t)+a.cost <= a.capacity
-}
+func (f *fixedWindowRule) admits(r *record, a ask) bool { return f.used(r, a)+a.cost <= a.capacity }
 
 func (f *fixedWindowRule) charge(r *record, a ask) {
-	if !f.holds(r, a.t) {
-		r.base, r.used, r.holds = a.t, 0, r.holds[:0]
-		r.last = a.t
+	if !f.holds(r, a) {
+		r.base, r.used, r.last, r.holds = a.t, 0, a.t, r.holds[:0]
 	}
 	if f.calendar != nil {
-		f.move(r, a.t)
+		f.move(r, a.t-a.off)
 		r.last = a.t
 	}
 	r.used = min(r.used+a.cost, never)
@@ -93,22 +92,21 @@ func (f *fixedWindowRule) charge(r *record, a ask) {
 	}
 }
 
-// move puts what r counts into the window of the calendar that t is in.
-func (f *fixedWindowRule) move(r *record, t int64) {
-	r.base, _ = f.calendar.window(t)
+// move puts what r counts into the window of the calendar that now is in.
+func (f *fixedWindowRule) move(r *record, now int64) {
+	r.base, _ = f.calendar.window(now)
 	for i := range r.holds {
 		r.holds[i].at = r.base
 	}
 }
 
-func (f *fixedWindowRule) remaining(r *record, a ask) int64 {
-	return max(0, a.capacity-f.used(r, a.t))
-}
+func (f *fixedWindowRule) remaining(r *record, a ask) int64 { return max(0, a.capacity-f.used(r, a)) }
 
 func (f *fixedWindowRule) wait(r *record, a ask) int64 {
 	if f.calendar != nil {
-		_, end := f.calendar.window(a.t)
-		return end - a.t
+		now := a.t - a.off
+		_, end := f.calendar.window(now)
+		return end - now
 	}
 	return r.base + f.window - a.t
 }
@@ -119,7 +117,7 @@ func (f *fixedWindowRule) clearAt(r *record) int64 {
 		return math.MinInt64
 	case f.calendar != nil:
 		_, end := f.calendar.window(r.base)
-		return end
+		return end + r.off
 	}
 	return r.base + f.window
 }

@@ -1,7 +1,7 @@
 package ratelimittest
 
 import (
-	"math/big"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -9,146 +9,275 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
-// charge is an admitted cost. Times are microseconds.
-type charge struct{ at, cost int64 }
+// past is all that a policy ever admitted for a key, and whether it is locked. The
+// oracle decides on it by the definitions of the algorithms, and finds waits by
+// trying: slow and obvious. Times are microseconds.
+type past struct {
+	charges  history
+	lockedAt int64
+	unlock   int64
+	locks    int // that are remembered
+}
 
-// history is all that a policy ever admitted for a key. The oracle decides on it by
-// the definitions of the algorithms, and finds waits by trying: slow and obvious.
+// charge is an admitted cost.
+type charge struct {
+	at, cost int64
+	asked    asked
+	call     int   // which may end; 0 for none
+	back     bool  // was given back: of its cost, 0 is left
+	units    int64 // the cost, also if it was given back
+	took     int64 // of a call of a time quota that has ended
+	opens    bool  // nothing else counted then
+}
+
 type history []charge
 
-// latest is the time that the history cannot be behind.
-func (h history) latest(p *ratelimit.Policy) int64 {
-	if p.Algorithm == ratelimit.FixedWindow {
-		start, _ := h.window(p)
-		return start
-	}
-	return h[len(h)-1].at
+// asked is what a call brings.
+type asked struct {
+	cost, limit, capacity int64
 }
 
-// window returns the start of the latest window and what was charged in it.
-func (h history) window(p *ratelimit.Policy) (start, used int64) {
-	for i, c := range h {
-		if i == 0 || c.at-start >= p.Window.Microseconds() {
-			start, used = c.at, 0
-		}
-		used += c.cost
+// ask returns what a call of a policy without a dynamic limit brings.
+func ask(p *ratelimit.Policy, cost int64) asked {
+	capacity := p.Capacity()
+	if p.Algorithm == ratelimit.TimeQuota {
+		capacity = p.Limit
 	}
-	return start, used
+	return asked{cost, p.Limit, capacity}
 }
 
-// settle returns the history that a decision at now is made on, and the time of
-// the decision.
-func (h history) settle(p *ratelimit.Policy, now int64) (history, int64) {
-	if len(h) == 0 || h.latest(p) <= now {
+// most is the greatest cost that a policy takes.
+func (a asked) most(p *ratelimit.Policy) int64 {
+	if p.Algorithm == ratelimit.TimeQuota {
+		return 1
+	}
+	return a.capacity
+}
+
+// latest is the time that the past cannot be behind.
+func (h past) latest(p *ratelimit.Policy) int64 {
+	latest := int64(math.MinInt64)
+	if len(h.charges) > 0 {
+		latest = h.charges.sum(p).latest
+	}
+	if h.locks > 0 {
+		latest = max(latest, h.lockedAt)
+	}
+	return latest
+}
+
+// known tells whether there is anything to know.
+func (h past) known() bool { return len(h.charges) > 0 || h.locks > 0 }
+
+// settle returns the past that a decision at now is made on, and the time of the
+// decision.
+func (h past) settle(p *ratelimit.Policy, now int64) (past, int64) {
+	if h.fresh(p, now) {
+		return past{}, now
+	}
+	latest := h.latest(p)
+	if latest <= now {
 		return h, now
 	}
-	back := h.latest(p) - now
-	if back <= p.Window.Microseconds() {
-		return h, h.latest(p)
+	back := latest - now
+	if back <= movesAfter(p) {
+		return h, latest
 	}
-	moved := slices.Clone(h)
-	for i := range moved {
-		moved[i].at -= back
+	moved := h
+	moved.charges = slices.Clone(h.charges)
+	for i := range moved.charges {
+		if c := &moved.charges[i]; p.Align == "" {
+			c.at -= back
+		} else if begin, _ := window(p, latest); c.at >= begin {
+			c.at = now // the calendar stays
+		}
 	}
+	moved.lockedAt -= back
+	moved.unlock -= back
 	return moved, now
 }
 
-// admits tells whether cost is admitted at t.
-func (h history) admits(p *ratelimit.Policy, t, cost int64) bool {
-	w := p.Window.Microseconds()
-	switch p.Algorithm {
-	case ratelimit.TokenBucket:
-		// In every suffix of the history, at most burst + limit * T / w.
-		sum := cost
-		if sum > p.Capacity() {
+// movesAfter is by how much a clock is set back for good.
+func movesAfter(p *ratelimit.Policy) int64 {
+	switch {
+	case p.Algorithm == ratelimit.Concurrency && p.Lease == 0:
+		return time.Minute.Microseconds()
+	case p.Algorithm == ratelimit.Concurrency:
+		return p.Lease.Microseconds()
+	case p.Align != "":
+		return map[ratelimit.Align]time.Duration{
+			ratelimit.AlignSecond: time.Second,
+			ratelimit.AlignMinute: time.Minute,
+			ratelimit.AlignHour:   time.Hour,
+			ratelimit.AlignDay:    24 * time.Hour,
+			ratelimit.AlignWeek:   7 * 24 * time.Hour,
+			ratelimit.AlignMonth:  31 * 24 * time.Hour,
+		}[p.Align].Microseconds()
+	}
+	return p.Window.Microseconds()
+}
+
+func (h past) locked(t int64) bool { return h.locks > 0 && t < h.unlock }
+
+// admits tells whether a call is admitted at t.
+func (h past) admits(p *ratelimit.Policy, t int64, a asked) bool {
+	return !h.locked(t) && h.charges.sum(p).admits(t, a)
+}
+
+// fresh tells whether at t the past decides as an empty one.
+func (h past) fresh(p *ratelimit.Policy, t int64) bool { return h.freshBy(p, h.charges.sum(p), t) }
+
+// freshBy is fresh where the charges come to s.
+func (h past) freshBy(p *ratelimit.Policy, s sum, t int64) bool {
+	if h.locks > 0 {
+		end := h.unlock
+		if len(p.Lock) > 1 {
+			end += movesAfter(p)
+		}
+		if t < end {
 			return false
 		}
-		for _, c := range slices.Backward(h) {
-			sum += c.cost
-			if product(sum-p.Capacity(), w).Cmp(product(p.Limit, t-c.at)) > 0 {
-				return false
-			}
-		}
-		return true
-	case ratelimit.FixedWindow:
-		start, used := h.window(p)
-		if len(h) == 0 || t-start >= w {
-			used = 0
-		}
-		return used+cost <= p.Limit
-	default:
-		var used int64
-		for _, c := range h {
-			if t-c.at < w {
-				used += c.cost
-			}
-		}
-		return used+cost <= p.Limit
 	}
+	return len(h.charges) == 0 || s.fresh(t)
 }
 
-func product(a, b int64) *big.Int {
-	return new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
+// charged returns the past after a charge at t.
+func (h past) charged(p *ratelimit.Policy, t int64, a asked, call int) past {
+	opens := len(h.charges) == 0
+	if p.Algorithm == ratelimit.SlidingWindow {
+		opens = h.charges.sum(p).used(t) == 0
+	}
+	h.charges = append(h.born(p, t, a), charge{at: t, cost: a.cost, units: a.cost, asked: a, call: call, opens: opens})
+	return h
 }
 
-// fresh tells whether at t the history decides as an empty one.
-func (h history) fresh(p *ratelimit.Policy, t int64) bool {
-	return len(h) == 0 || h.latest(p) <= t && h.admits(p, t, p.Capacity())
+// born returns the charges with those of a bucket that is not full when it is new.
+func (h past) born(p *ratelimit.Policy, t int64, a asked) history {
+	if missing := missingWhenNew(p, a); len(h.charges) == 0 && missing > 0 {
+		return history{{at: t, cost: missing, units: missing, asked: a}}
+	}
+	return slices.Clip(h.charges)
 }
 
-// outcome is what the policy says at t of a call that was decided, as the history
+// beginsShort tells whether a new bucket is not full.
+func beginsShort(p *ratelimit.Policy) bool {
+	return p.Initial != 0 && (p.Dynamic && p.Burst == 0 || p.Initial != p.Capacity())
+}
+
+func missingWhenNew(p *ratelimit.Policy, a asked) int64 {
+	switch {
+	case !beginsShort(p):
+		return 0
+	case p.Initial == ratelimit.Empty:
+		return a.capacity
+	}
+	return max(0, a.capacity-p.Initial)
+}
+
+// refused returns the past after a refusal at t.
+func (h past) refused(p *ratelimit.Policy, t int64, a asked) past {
+	if h.locked(t) {
+		return h
+	}
+	h.charges = h.born(p, t, a)
+	if len(p.Lock) == 0 {
+		return h
+	}
+	if h.locks > 0 && t >= h.unlock+movesAfter(p) {
+		h.locks = 0
+	}
+	h.lockedAt = t
+	h.unlock = t + p.Lock[min(h.locks, len(p.Lock)-1)].Microseconds()
+	h.locks++
+	return h
+}
+
+// gaveBack returns the past without what a call was charged.
+func (h past) gaveBack(p *ratelimit.Policy, call int) past {
+	i := slices.IndexFunc(h.charges, func(c charge) bool { return c.call == call })
+	if i < 0 {
+		return h
+	}
+	h.charges = slices.Clone(h.charges)
+	h.charges[i].cost, h.charges[i].back = 0, true
+	if s := h.charges.sum(p); s.fresh(s.latest) {
+		h.charges = nil
+	}
+	return h
+}
+
+// finished returns the past after a call of a time quota has ended.
+func (h past) finished(call int, took int64) past {
+	i := slices.IndexFunc(h.charges, func(c charge) bool { return c.call == call })
+	if i < 0 {
+		return h
+	}
+	h.charges = slices.Clone(h.charges)
+	h.charges[i].took = took
+	return h
+}
+
+// outcome is what the policy says at t of a call that was decided, as the past
 // stands after it.
-func (h history) outcome(p *ratelimit.Policy, t, cost int64, allowed bool) ratelimit.Outcome {
-	o := ratelimit.Outcome{
-		Allowed:    allowed,
-		Remaining:  least(p.Capacity(), func(n int64) bool { return !h.admits(p, t, n+1) }),
-		ResetAfter: micros(least(longest(p), func(d int64) bool { return h.fresh(p, t+d) })),
+func (h past) outcome(p *ratelimit.Policy, t int64, a asked, allowed bool) ratelimit.Outcome {
+	s := h.born(p, t, a).sum(p)
+	admits := func(t, cost int64) bool {
+		return !h.locked(t) && s.admits(t, asked{cost, a.limit, a.capacity})
+	}
+	o := ratelimit.Outcome{Allowed: allowed}
+	switch {
+	case h.locked(t):
+	case p.Algorithm == ratelimit.TimeQuota:
+		o.Remaining = max(0, a.limit-s.used(t))
+	default:
+		o.Remaining = least(a.capacity, func(n int64) bool { return !admits(t, n+1) })
+	}
+	if h.known() {
+		o.ResetAfter = micros(least(longest, func(d int64) bool { return h.freshBy(p, s, t+d) }))
 	}
 	if !allowed {
-		o.RetryAfter = micros(least(longest(p), func(d int64) bool { return h.admits(p, t+d, cost) }))
+		o.RetryAfter = micros(least(longest, func(d int64) bool { return admits(t+d, a.cost) }))
+	}
+	if allowed && s.delay != nil {
+		o.Delay = micros(s.delay(t, a))
 	}
 	return o
 }
 
 // longest is more than any wait.
-func longest(p *ratelimit.Policy) int64 {
-	n := p.Window.Microseconds()
-	if p.Algorithm == ratelimit.TokenBucket {
-		fill := new(big.Int).Div(product(p.Capacity(), n), big.NewInt(p.Limit))
-		n = fill.Int64() + 1
-	}
-	return n
-}
+const longest = 1 << 56
 
 // least returns the smallest of 0..n for which holds is true, and n if none is.
 func least(n int64, holds func(int64) bool) int64 {
 	return int64(sort.Search(int(n), func(i int) bool { return holds(int64(i)) }))
 }
 
-func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+func micros(n int64) time.Duration {
+	return time.Duration(min(n, math.MaxInt64/1000)) * time.Microsecond
+}
 
-// beliefs is what a key's history may be. There is more than one as soon as a time
+// beliefs is what a key's past may be. There is more than one as soon as a time
 // was seen at which the state was as new: the store may have dropped it then, or
 // not, which makes a difference if the clock steps back afterwards.
 type beliefs struct {
 	policy *ratelimit.Policy
-	of     []history
+	of     []past
 }
 
 func newBeliefs(p *ratelimit.Policy) *beliefs {
-	return &beliefs{policy: p, of: []history{nil}}
+	return &beliefs{policy: p, of: []past{{}}}
 }
 
 // seen notes that the store may have seen the time now.
 func (b *beliefs) seen(now int64) {
 	for _, h := range b.of {
-		if len(h) == 0 {
+		if !h.known() {
 			return
 		}
 	}
 	for _, h := range b.of {
 		if h.fresh(b.policy, now) {
-			b.of = append(b.of, nil)
+			b.of = append(b.of, past{})
 			return
 		}
 	}
@@ -156,10 +285,10 @@ func (b *beliefs) seen(now int64) {
 
 // observe drops the beliefs that a peek at now contradicts, and reports whether
 // any remain.
-func (b *beliefs) observe(now, cost int64, seen ratelimit.Outcome) bool {
-	b.of = slices.DeleteFunc(b.of, func(h history) bool {
+func (b *beliefs) observe(now int64, a asked, seen ratelimit.Outcome) bool {
+	b.of = slices.DeleteFunc(b.of, func(h past) bool {
 		h, t := h.settle(b.policy, now)
-		o := h.outcome(b.policy, t, cost, h.admits(b.policy, t, cost))
+		o := h.outcome(b.policy, t, a, b.admitsBy(h, t, a))
 		if b.policy.Mode == ratelimit.Shadow {
 			o.RetryAfter = 0 // the call is admitted, so nobody is told to wait
 		}
@@ -168,40 +297,61 @@ func (b *beliefs) observe(now, cost int64, seen ratelimit.Outcome) bool {
 	return len(b.of) > 0
 }
 
+// admitsBy tells whether a call is admitted at t by a settled past.
+func (b *beliefs) admitsBy(h past, t int64, a asked) bool {
+	if len(h.charges) == 0 {
+		h.charges = h.born(b.policy, t, a)
+	}
+	return h.admits(b.policy, t, a)
+}
+
 // moves tells whether a decision at now moves the state because the clock was set
 // back for good.
 func (b *beliefs) moves(now int64) bool {
-	return slices.ContainsFunc(b.of, func(h history) bool {
-		_, t := h.settle(b.policy, now)
-		return len(h) > 0 && h.latest(b.policy) > t
+	return slices.ContainsFunc(b.of, func(h past) bool {
+		settled, t := h.settle(b.policy, now)
+		return settled.known() && h.latest(b.policy) > t
 	})
 }
 
 // admits tells whether a call at now is admitted. The beliefs agree on that once
 // they have been observed.
-func (b *beliefs) admits(now, cost int64) bool {
+func (b *beliefs) admits(now int64, a asked) bool {
 	h, t := b.of[0].settle(b.policy, now)
-	return h.admits(b.policy, t, cost)
+	return b.admitsBy(h, t, a)
 }
 
 // decide notes that a call was decided at now, and returns the time that it was
-// decided at and what is to be said of it.
-func (b *beliefs) decide(now, cost int64, allowed, charged bool) (int64, ratelimit.Outcome) {
+// decided at and what is to be said of it. A call of which the number is not 0 may
+// end.
+func (b *beliefs) decide(now int64, a asked, allowed, charged bool, call int) (int64, ratelimit.Outcome) {
 	var at int64
 	var o ratelimit.Outcome
 	for i, h := range b.of {
-		moved, t := h.settle(b.policy, now)
-		if cost > 0 {
-			h = moved
+		settled, t := h.settle(b.policy, now)
+		delay := settled.outcome(b.policy, t, a, allowed).Delay
+		after := settled
+		switch {
+		case a.cost == 0:
+		case charged:
+			after = settled.charged(b.policy, t, a, call)
+		case !allowed:
+			after = settled.refused(b.policy, t, a)
 		}
-		if charged && cost > 0 {
-			h = append(slices.Clip(h), charge{t, cost})
-			moved = h
+		if a.cost > 0 && (after.known() || !h.fresh(b.policy, now)) {
+			b.of[i] = after
 		}
-		b.of[i] = h
 		if i == 0 {
-			at, o = t, moved.outcome(b.policy, t, cost, allowed)
+			at, o = t, after.outcome(b.policy, t, a, allowed)
+			o.Delay = delay
 		}
 	}
 	return at, o
+}
+
+// each changes all beliefs.
+func (b *beliefs) each(change func(past) past) {
+	for i := range b.of {
+		b.of[i] = change(b.of[i])
+	}
 }

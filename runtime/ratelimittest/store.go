@@ -16,6 +16,11 @@ type Harness struct {
 	// New returns a limiter whose counters nobody used, which asks the store under
 	// test. TestStore calls it some thousand times.
 	New func(tb testing.TB) Subject
+
+	// Supports tells whether the store under test supports what p says, which may
+	// lack its numbers. If it is nil, the store has no method Supports, and is tested
+	// with the policies that such a store is taken to support.
+	Supports func(p *ratelimit.Policy) bool
 }
 
 // Subject is a limiter under test.
@@ -29,6 +34,10 @@ type Subject struct {
 	// this time: a store whose entries expire by a clock of its own must have them
 	// expire late here.
 	SetTime func(us int64)
+
+	// After is set if calls can be charged and given back after they were admitted:
+	// if Limiter counts in memory.
+	After bool
 
 	// Dump, if not nil, returns the bytes that the store holds for a key of p, and
 	// nil if there is nothing. A refused call must not change them.

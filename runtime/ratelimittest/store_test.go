@@ -12,11 +12,11 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
-// model is the simplest Store: it keeps all history, by the oracle's own rules.
+// model is the simplest Store: it keeps all that ever was, by the oracle's own rules.
 type model struct {
 	mu     sync.Mutex
 	clock  Clock
-	states map[string]history
+	states map[string]past
 }
 
 func id(p *ratelimit.Policy, key string) string { return p.ID + "\x00" + key }
@@ -25,28 +25,39 @@ func (m *model) Take(_ context.Context, ops []ratelimit.Op) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.Now().UnixMicro()
-	settled := make([]history, len(ops))
-	times := make([]int64, len(ops))
 	admitted := true
+	beliefs := make([]*beliefs, len(ops))
 	for i := range ops {
 		op := &ops[i]
-		settled[i], times[i] = m.states[id(op.Policy, op.Key)].settle(op.Policy, now)
-		op.Outcome.Allowed = settled[i].admits(op.Policy, times[i], op.Cost)
+		beliefs[i] = newBeliefs(op.Policy)
+		beliefs[i].of[0] = m.states[id(op.Policy, op.Key)]
+		op.Outcome.Allowed = beliefs[i].admits(now, modelAsk(op))
 		admitted = admitted && (op.Outcome.Allowed || op.Policy.Mode == ratelimit.Shadow)
 	}
 	for i := range ops {
-		op := &ops[i]
-		h := settled[i]
-		if op.Cost > 0 && !op.Peek {
-			if admitted && op.Outcome.Allowed {
-				h = append(h[:len(h):len(h)], charge{times[i], op.Cost})
-			}
-			m.states[id(op.Policy, op.Key)] = h
+		op, b := &ops[i], beliefs[i]
+		allowed := op.Outcome.Allowed
+		if op.Peek {
+			h, t := b.of[0].settle(op.Policy, now)
+			op.Outcome = h.outcome(op.Policy, t, modelAsk(op), allowed)
+			continue
 		}
-		op.Outcome = h.outcome(op.Policy, times[i], op.Cost, op.Outcome.Allowed)
+		_, op.Outcome = b.decide(now, modelAsk(op), allowed, allowed && admitted, 0)
+		m.states[id(op.Policy, op.Key)] = b.of[0]
 	}
 	return nil
 }
+
+func modelAsk(op *ratelimit.Op) asked {
+	a := ask(op.Policy, op.Cost)
+	if a.limit = op.Limit; a.capacity == 0 {
+		a.capacity = op.Limit
+	}
+	return a
+}
+
+// Supports implements [ratelimit.Supporter]: of all that a Store can support.
+func (m *model) Supports(*ratelimit.Policy) error { return nil }
 
 func (m *model) Reset(_ context.Context, p *ratelimit.Policy, key string) error {
 	m.mu.Lock()
@@ -57,13 +68,16 @@ func (m *model) Reset(_ context.Context, p *ratelimit.Policy, key string) error 
 
 func TestStoreAcceptsTheModel(t *testing.T) {
 	t.Parallel()
-	TestStore(t, Harness{New: func(testing.TB) Subject {
-		m := &model{states: map[string]history{}}
+	inStores := func(p *ratelimit.Policy) bool {
+		return !p.Count && p.Algorithm != ratelimit.Concurrency && p.Algorithm != ratelimit.TimeQuota
+	}
+	TestStore(t, Harness{Supports: inStores, New: func(testing.TB) Subject {
+		m := &model{states: map[string]past{}}
 		return Subject{
 			Limiter: ratelimit.New(ratelimit.WithStore("", m), ratelimit.WithClock(&m.clock)),
 			SetTime: func(us int64) { m.clock.Set(time.UnixMicro(us)) },
 			Dump: func(p *ratelimit.Policy, key string) []byte {
-				if h := m.states[id(p, key)]; len(h) > 0 {
+				if h := m.states[id(p, key)]; h.known() {
 					return fmt.Append(nil, h)
 				}
 				return nil
