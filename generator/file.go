@@ -57,7 +57,9 @@ func (f *file) noteImports(w *parser.Wrapper) {
 			f.imports.add("context", "context")
 		}
 		for _, p := range m.Policies {
-			f.imports.add("time", "time")
+			if p.Window+p.Warmup+p.Lease+p.MaxWait > 0 || len(p.Lock) > 0 {
+				f.imports.add("time", "time")
+			}
 			keyImports(f.imports, p)
 		}
 	}

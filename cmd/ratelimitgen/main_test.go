@@ -36,7 +36,7 @@ func ratelimitgen(t *testing.T, dir string, args ...string) (code int, stdout, s
 	var out, errs bytes.Buffer
 	verb := []string{}
 	if len(args) > 0 && args[0] == "check" {
-		verb, args = args[:1], args[1:]
+		verb, args = args[:1:1], args[1:]
 	}
 	args = append(append(verb, "-C", dir), args...)
 	code = run(context.Background(), args, &out, &errs)
