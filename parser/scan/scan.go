@@ -19,7 +19,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -223,35 +222,62 @@ func Ours(src []byte) bool {
 	return ok && (len(rest) == 0 || rest[0] == '\n' || bytes.HasPrefix(rest, []byte("\r\n")))
 }
 
-// mentions reports whether src holds what may be a directive or a near miss:
-// (//|/\*)\s*ratelimit\s*: in any case. It looks for the colon, which the
-// processor finds fastest, and then backwards.
+// mentions reports whether src holds what may be a directive or was meant to be
+// one: a comment whose first word is ratelimit or spelt like it, and goes on in the
+// way of a directive. It reports more than that rather than less.
 func mentions(src []byte) bool {
-	const word = "ratelimit"
 	for at := 0; ; at++ {
-		i := bytes.IndexByte(src[at:], ':')
-		if i < 0 {
+		i := bytes.IndexByte(src[at:], '/')
+		if i < 0 || at+i+1 >= len(src) {
 			return false
 		}
 		at += i
-		end := skipSpaceBack(src, at)
-		start := end - len(word)
-		if start < 0 || src[end-1]|0x20 != 't' || !bytes.EqualFold(src[start:end], []byte(word)) {
+		switch src[at+1] {
+		case '/', '*':
+		default:
 			continue
 		}
-		open := skipSpaceBack(src, start)
-		if open >= 2 && src[open-2] == '/' && (src[open-1] == '/' || src[open-1] == '*') {
+		start := at + 2
+		for start < len(src) && (src[start] == '/' || isSpace(src[start])) {
+			start++
+		}
+		if start < len(src) && src[start]|0x20 == 'r' && meant(src[start:], isSpace(src[start-1])) {
 			return true
 		}
 	}
 }
 
-func skipSpaceBack(src []byte, i int) int {
-	for i > 0 && strings.IndexByte(" \t\n\f\r", src[i-1]) >= 0 {
-		i--
+// meant reports whether a comment with this text may be meant as a directive.
+func meant(text []byte, spaced bool) bool {
+	end := 0
+	for end < len(text) && end < 16 && isWord(text[end]) {
+		end++
 	}
-	return i
+	if diag.Suggest(string(text[:end]), words) == "" {
+		return false
+	}
+	text = text[end:]
+	rest := bytes.TrimLeft(text, " \t\r\n\f")
+	if len(rest) > 0 && (rest[0] == ':' || rest[0] == '=') {
+		return true
+	}
+	if line := bytes.TrimLeft(text, " \t\r"); len(line) == 0 || line[0] == '\n' {
+		return !spaced
+	}
+	name := 0
+	for name < len(rest) && isWord(rest[name]) {
+		name++
+	}
+	return bytes.HasPrefix(bytes.TrimLeft(rest[name:], " \t"), []byte("="))
 }
+
+var words = []string{"ratelimit"}
+
+func isWord(c byte) bool {
+	return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '-' || c == '_'
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\f' || c == '\r' }
 
 func noMatch(format string, args ...any) diag.Diagnostic {
 	return diag.Diagnostic{Code: CodeNoMatch, Message: fmt.Sprintf(format, args...)}

@@ -417,10 +417,15 @@ func TestMentions(t *testing.T) {
 		":":                                    false,
 		"ratelimit:":                           false,
 		"/ratelimit:":                          false,
-		"x//ratelimit":                         false,
+		"x//ratelimit":                         true,
+		"//ratelimit max=5":                    true,
+		"// rate-limt max=5":                   true,
+		"///ratelimits:off":                    true,
+		"// ratelimit\n":                       false,
+		"// Ratelimit the callers = good":      false,
 		`s := "ratelimit:max=5"`:               false,
 		"// see ratelimit:max=5":               false,
-		"//ratelimiter:x":                      false,
+		"//ratelimiter:x":                      true,
 		"//xratelimit:":                        false,
 		"//rate limit:":                        false,
 		"// ratelimit is a word: it is prose.": false,
@@ -436,8 +441,8 @@ func FuzzMentions(f *testing.F) {
 	f.Add([]byte("// : RateLimit \n : x"))
 	f.Add([]byte("/*ratelimit:"))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		if got, want := mentions(src), form.Match(src); got != want {
-			t.Errorf("%q: %v, want %v", src, got, want)
+		if form.Match(src) && !mentions(src) {
+			t.Errorf("%q is not a mention", src)
 		}
 	})
 }
