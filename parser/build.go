@@ -75,6 +75,7 @@ func (b *builder) build() (*Package, error) {
 	if err != nil {
 		return nil, err
 	}
+	before := len(b.res.Diags)
 	p := &Package{
 		Path:     b.pkg.Path,
 		Name:     b.pkg.Name,
@@ -89,6 +90,14 @@ func (b *builder) build() (*Package, error) {
 		}
 	}
 	b.checkNames(p)
+	if b.res.Diags[before:].HasErrors() {
+		// Something may be missing because another file of the package is broken.
+		for _, name := range b.pkg.Names {
+			if err := b.pkg.SyntaxError(name); err != nil {
+				b.res.Diags.Add(errSyntax(name, err))
+			}
+		}
+	}
 	slices.SortFunc(p.Wrappers, func(a, b *Wrapper) int { return strings.Compare(a.Name, b.Name) })
 	if len(p.Wrappers) == 0 {
 		return nil, nil
@@ -125,12 +134,17 @@ func (b *builder) collect() {
 		file := b.syntax(name)
 		inPackage := file != nil
 		fset := b.fset
+		var err error
 		if file == nil {
 			fset = token.NewFileSet()
-			file, _ = parser.ParseFile(fset, name, f.Src, parser.ParseComments|parser.SkipObjectResolution)
-			if file == nil {
-				continue
-			}
+			file, err = parser.ParseFile(fset, name, f.Src, parser.ParseComments|parser.SkipObjectResolution)
+		} else {
+			err = b.pkg.SyntaxError(name)
+		}
+		if err != nil {
+			// What the file says of directives may be anything.
+			b.res.Diags.Add(errSyntax(name, err))
+			continue
 		}
 		targets, diags := directive.Collect(fset, file, f.Src)
 		b.res.Diags.Add(diags...)

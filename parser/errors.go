@@ -1,7 +1,9 @@
 package parser
 
 import (
+	"errors"
 	"fmt"
+	"go/scanner"
 	"go/types"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
@@ -41,6 +43,17 @@ func errLimitWithoutMethod(d *directive.Directive, typ string) diag.Diagnostic {
 
 func errExcludedFile(f string, pos diag.Pos) diag.Diagnostic {
 	return diag.Diagnostic{Pos: pos, Severity: diag.Warning, Code: "excluded-file", Message: fmt.Sprintf("%s holds ratelimit directives, but the build constraints exclude it here", f)}
+}
+
+// errSyntax reports the first thing that the parser found wrong with a file.
+func errSyntax(name string, err error) diag.Diagnostic {
+	d := diag.Diagnostic{Pos: diag.Pos{File: name, Line: 1, Col: 1}, Code: "syntax", Message: err.Error()}
+	var list scanner.ErrorList
+	if errors.As(err, &list) && len(list) > 0 {
+		d.Pos.Line, d.Pos.Col, d.Message = list[0].Pos.Line, list[0].Pos.Column, list[0].Msg
+	}
+	d.Message = "the file cannot be parsed: " + d.Message
+	return d
 }
 
 func errTestFile(d *directive.Directive) diag.Diagnostic {

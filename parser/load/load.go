@@ -74,11 +74,12 @@ type Package struct {
 	Names []string
 	// Files is the full syntax, with comments, of those that Config.Syntax asks for.
 	Files []*ast.File
-	// Errors are what the type checker and the parser found.
+	// Errors are what the type checker found.
 	Errors []error
 
 	signatures []*ast.File
-	embedded   map[string]bool // import paths of types that this package embeds
+	syntax     map[string]error // by file, what its parser says
+	embedded   map[string]bool  // import paths of types that this package embeds
 	ld         *loader
 }
 
@@ -231,6 +232,7 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 	p := &Package{
 		Path:     node.PkgPath,
 		Name:     node.Name,
+		syntax:   map[string]error{},
 		embedded: map[string]bool{},
 		ld:       ld,
 	}
@@ -257,7 +259,7 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 		}
 		full, sig, err := parseFile(ld.fset, name, src, depth, packageNames(node))
 		if err != nil {
-			p.Errors = append(p.Errors, err)
+			p.syntax[name] = err
 		}
 		if sig == nil {
 			continue
@@ -288,6 +290,9 @@ func packageNames(node *packages.Package) func(path string) string {
 		return ""
 	}
 }
+
+// SyntaxError returns what is wrong with the syntax of a file of p, or nil.
+func (p *Package) SyntaxError(name string) error { return p.syntax[name] }
 
 func (ld *loader) config(p *Package, report func(error)) *types.Config {
 	return &types.Config{
