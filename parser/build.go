@@ -1,7 +1,6 @@
 package parser
 
 import (
-	"bytes"
 	"errors"
 	"go/ast"
 	"go/build"
@@ -27,6 +26,9 @@ type builder struct {
 	pkg    *load.Package
 	dir    *scan.Dir
 	drafts map[string]*draft // by name of the source type
+	all    map[string]*draft // of all packages, by import path, dot and name
+
+	constrained map[string]bool // by file, whether it is kept out of some builds
 }
 
 // draft is what the directives say about one type.
@@ -67,7 +69,6 @@ func (d *draft) first() *directive.Directive {
 // build returns the model of the package, or nil if there is nothing to generate
 // or the package is not there at all.
 func (b *builder) build() (*Package, error) {
-	b.collect()
 	if b.pkg == nil || len(b.drafts) == 0 {
 		return nil, nil
 	}
@@ -116,13 +117,35 @@ func constrained(dir, name string, src []byte) bool {
 	if match, err := ctx.MatchFile(dir, name); err == nil && !match {
 		return true
 	}
-	head, _, _ := bytes.Cut(src, []byte("\npackage "))
-	for line := range bytes.Lines(head) {
-		if constraint.IsGoBuild(string(bytes.TrimSpace(line))) {
-			return true
+	file, _ := parser.ParseFile(token.NewFileSet(), name, src, parser.PackageClauseOnly|parser.ParseComments)
+	if file == nil {
+		return false
+	}
+	for _, group := range file.Comments {
+		for _, c := range group.List {
+			if c.Pos() < file.Package && (constraint.IsGoBuild(c.Text) || constraint.IsPlusBuild(c.Text)) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// constrainedAt returns the base name of the file at pos if it is kept out of some
+// builds, or "".
+func (b *builder) constrainedAt(pos token.Pos) string {
+	name := b.fset.PositionFor(pos, false).Filename
+	is, known := b.constrained[name]
+	if !known && name != "" {
+		// A file that is gone meanwhile is reported by whoever reads it next.
+		src, err := os.ReadFile(name)
+		is = err == nil && constrained(filepath.Dir(name), filepath.Base(name), src)
+		b.constrained[name] = is
+	}
+	if is {
+		return filepath.Base(name)
+	}
+	return ""
 }
 
 // collect reads the directives of all files of the directory. Files that are not
@@ -153,6 +176,8 @@ func (b *builder) collect() {
 			switch {
 			case strings.HasSuffix(f.Name, "_test.go"):
 				b.res.Diags.Add(errTestFile(first))
+			case b.pkg == nil && !f.Excluded:
+				// Why the package is not there is reported for itself.
 			case !inPackage:
 				b.res.Diags.Add(errExcludedFile(f.Name, first.Pos))
 			case constrained(b.dir.Path, f.Name, f.Src):
@@ -182,11 +207,17 @@ func (b *builder) add(t *directive.Target, fileName string, file *ast.File) {
 	name := t.Type
 	if name == "" {
 		name = t.Name
+	} else if alias, ok := b.pkg.Types.Scope().Lookup(name).(*types.TypeName); ok && alias.IsAlias() {
+		// A method may be declared on an alias of its type.
+		if n, ok := types.Unalias(alias.Type()).(*types.Named); ok && n.Obj().Pkg() == b.pkg.Types {
+			name = n.Obj().Name()
+		}
 	}
 	d := b.drafts[name]
 	if d == nil {
 		d = &draft{name: name, methods: map[string]*methodDraft{}}
 		b.drafts[name] = d
+		b.all[b.pkg.Path+"."+name] = d
 	}
 	var m *methodDraft
 	if t.Kind == directive.TypeDecl {
@@ -209,11 +240,17 @@ func (b *builder) add(t *directive.Target, fileName string, file *ast.File) {
 	}
 }
 
-// declared lists every identifier that the directory declares at package scope.
+// declared lists every identifier that a file of the directory declares or imports
+// as a name: what is generated can have none of them at package scope.
 func (b *builder) declared() (map[string]bool, error) {
 	names := map[string]bool{}
 	for _, name := range b.pkg.Types.Scope().Names() {
 		names[name] = true
+	}
+	for _, imp := range b.pkg.DotImports() {
+		for _, name := range imp.Scope().Names() {
+			names[name] = true
+		}
 	}
 	loaded := map[string]bool{}
 	for _, name := range b.pkg.Names {
@@ -224,26 +261,32 @@ func (b *builder) declared() (map[string]bool, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if loaded[e.Name()] || filepath.Ext(e.Name()) != ".go" {
+		path := filepath.Join(b.pkg.Dir, e.Name())
+		info, err := os.Stat(path)
+		if filepath.Ext(path) != ".go" || err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		src, err := os.ReadFile(filepath.Join(b.pkg.Dir, e.Name()))
+		src, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
-		file, _ := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
-		if file == nil || scan.Ours(src) || file.Name.Name != b.pkg.Name {
+		mode := parser.SkipObjectResolution
+		if loaded[e.Name()] {
+			mode |= parser.ImportsOnly // the scope has the rest
+		}
+		file, _ := parser.ParseFile(token.NewFileSet(), "", src, mode)
+		if file == nil || e.Name() == scan.OutputName && scan.Ours(src) || file.Name.Name != b.pkg.Name {
 			continue
+		}
+		for _, spec := range file.Imports {
+			if spec.Name != nil {
+				names[spec.Name.Name] = true
+			}
 		}
 		for _, d := range file.Decls {
 			for _, id := range declaredBy(d) {
 				names[id.Name] = true
 			}
-		}
-	}
-	for _, imp := range b.pkg.DotImports() {
-		for _, name := range imp.Scope().Names() {
-			names[name] = true
 		}
 	}
 	return names, nil

@@ -26,7 +26,7 @@ func errPromotedNoError(d *directive.Directive, typ, method string) diag.Diagnos
 }
 
 func errOffWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
-	return at(d, "off-without-limit", "off has no effect: there is no limit on type %s that the method could opt out of", typ)
+	return at(d, "off-without-limit", "off has no effect: no limit on type %s covers this method", typ)
 }
 
 func errOffAndLimit(d *directive.Directive) diag.Diagnostic {
@@ -58,6 +58,10 @@ func errSyntax(name string, err error) diag.Diagnostic {
 
 func errTestFile(d *directive.Directive) diag.Diagnostic {
 	return at(d, "test-file", "directives in test files have no effect; move the declaration to a file that is not a test")
+}
+
+func errConstrained(d *directive.Directive, what, file string) diag.Diagnostic {
+	return at(d, "constrained-file", "%s is declared in %s, which is built on some platforms only, and the wrapper would be built on all; declare it in a file without build constraints", what, file)
 }
 
 func errConstrainedFile(d *directive.Directive) diag.Diagnostic {
@@ -103,6 +107,6 @@ func errLoad(pos diag.Pos, msg string) diag.Diagnostic {
 	return diag.Diagnostic{Pos: pos, Code: "load", Message: msg}
 }
 
-func errNoRuntime(module string) diag.Diagnostic {
-	return diag.Diagnostic{Code: "no-runtime", Message: fmt.Sprintf("the generated code needs package %s, which the module does not have; run: go get github.com/ratelimitgen/ratelimitgen", module)}
+func errNoRuntime(module string, cause error) diag.Diagnostic {
+	return diag.Diagnostic{Code: "no-runtime", Message: fmt.Sprintf("the generated code needs package %s, which the module does not have; run: go get github.com/ratelimitgen/ratelimitgen (go says: %v)", module, cause)}
 }

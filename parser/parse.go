@@ -55,7 +55,7 @@ func Parse(ctx context.Context, cfg Config) (*Result, error) {
 	var res *Result
 	for _, full := range []bool{false, true} {
 		res = &Result{Outputs: found.Outputs, Diags: slices.Clone(found.Diags)}
-		if len(found.Dirs) > 0 {
+		if len(found.Dirs)+len(found.Outputs) > 0 {
 			if err := res.parse(ctx, &cfg, &found, full); err != nil {
 				return nil, err
 			}
@@ -110,6 +110,10 @@ func relative(dir, path string) string {
 func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, full bool) error {
 	var patterns []string
 	hits := map[string]bool{}
+	for _, path := range found.Outputs {
+		// Whether an output may be removed is for the package to say, too.
+		patterns = append(patterns, filepath.Dir(path))
+	}
 	for _, d := range found.Dirs {
 		patterns = append(patterns, d.Path)
 		for _, f := range d.Files {
@@ -123,7 +127,7 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, f
 		Output: scan.Ours,
 		Syntax: func(name string) bool { return hits[name] },
 		Full:   full,
-	}, patterns...)
+	}, slices.Compact(slices.Sorted(slices.Values(patterns)))...)
 	if err != nil {
 		return err
 	}
@@ -134,9 +138,17 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, f
 	for _, p := range loaded.Packages {
 		packages[p.Dir] = p
 	}
+	// All directives are known before anything is built on one of them: a type may
+	// embed one of another package.
+	limited := map[string]*draft{}
+	var builders []*builder
 	for i := range found.Dirs {
 		d := &found.Dirs[i]
-		b := &builder{res: res, fset: loaded.Fset, pkg: packages[d.Path], dir: d, drafts: map[string]*draft{}}
+		b := &builder{res: res, fset: loaded.Fset, pkg: packages[d.Path], dir: d, drafts: map[string]*draft{}, all: limited, constrained: map[string]bool{}}
+		b.collect()
+		builders = append(builders, b)
+	}
+	for _, b := range builders {
 		p, err := b.build()
 		if err != nil {
 			return err
@@ -148,8 +160,8 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, f
 	res.checkIdentities()
 	if len(res.Packages) > 0 && !res.Diags.HasErrors() {
 		for _, path := range cfg.Needs {
-			if loaded.Unavailable(path) != nil {
-				res.Diags.Add(errNoRuntime(path))
+			if err := loaded.Unavailable(path); err != nil {
+				res.Diags.Add(errNoRuntime(path, err))
 			}
 		}
 	}

@@ -81,8 +81,16 @@ func instantiate(named *types.Named) types.Type {
 // methods fills w.Methods and returns how many of them are limited.
 func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self types.Type) int {
 	limited := 0
+	if file := b.constrainedAt(w.Source.Pos()); file != "" {
+		b.res.Diags.Add(errConstrained(d.first(), "type "+d.name, file))
+		return 0
+	}
 	for sel := range mset.Methods() {
 		fn := sel.Obj().(*types.Func)
+		if file := b.constrainedAt(fn.Pos()); fn.Pkg() == b.pkg.Types && file != "" {
+			b.res.Diags.Add(errConstrained(d.first(), "method "+fn.Name(), file))
+			continue
+		}
 		md := d.methods[fn.Name()]
 		if fn.Pkg() != b.pkg.Types && !fn.Exported() {
 			if types.IsInterface(self) {
@@ -126,14 +134,6 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 		b.res.Diags.Add(errBadSignature(first, m.Qualified, cause))
 		return false
 	}
-	if !declared {
-		if from := receiverName(fn); from != "" && fn.Pkg() == b.pkg.Types && from != d.name {
-			if other := b.drafts[from]; other != nil && other.methods[fn.Name()] != nil && len(other.methods[fn.Name()].limits) > 0 {
-				b.res.Diags.Add(errPromotedLimit(first, d.name, fn.Name(), from))
-				return false
-			}
-		}
-	}
 	var limits []*directive.Directive
 	if fn.Exported() {
 		limits = append(limits, d.limits...)
@@ -153,6 +153,9 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 		m.File = md.file
 	}
 	if len(limits) == 0 {
+		if from := b.promotedLimit(d, fn, declared); from != "" {
+			b.res.Diags.Add(errPromotedLimit(first, d.name, fn.Name(), from))
+		}
 		return false
 	}
 	if m.File == "" {
@@ -172,6 +175,27 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 	}
 	m.Policies = b.policies(d, m, limits, recv)
 	return len(m.Policies) > 0
+}
+
+// promotedLimit returns the type from which fn is promoted if it is limited there,
+// or "".
+func (b *builder) promotedLimit(d *draft, fn *types.Func, declared bool) string {
+	from := receiverName(fn)
+	if declared || from == "" || fn.Pkg() == b.pkg.Types && from == d.name {
+		return ""
+	}
+	other := b.all[fn.Pkg().Path()+"."+from]
+	if other == nil {
+		return ""
+	}
+	md := other.methods[fn.Name()]
+	if md != nil && len(md.limits) > 0 || len(other.limits) > 0 && fn.Exported() && (md == nil || md.off == nil) {
+		if fn.Pkg() != b.pkg.Types {
+			from = fn.Pkg().Name() + "." + from
+		}
+		return from
+	}
+	return ""
 }
 
 // recvVarName is what the source calls the receiver of fn.
