@@ -57,7 +57,7 @@ func (w *wrapper) newMethod(pm *parser.Method, fields *scope) *method {
 		m.err = s.allot("err", "err")
 	}
 	m.gate = fields.allot(lowerFirst(pm.Name), "gate")
-	stem := lowerFirst(w.Source.Name()) + upperFirst(pm.Name)
+	stem := w.stem(pm)
 	m.spec = w.file.scope.allot(stem+"Spec", "spec")
 	for i, pp := range pm.Policies {
 		n := ""
@@ -94,6 +94,9 @@ func (w *wrapper) methodScope(pm *parser.Method) *scope {
 		for v := range tuple.Variables() {
 			mention(f.imports.typeString(v.Type()))
 		}
+	}
+	for tp := range w.TypeParams() {
+		s.reserve(f.imports.typeString(tp))
 	}
 	mention(f.imports.alias[runtimePath])
 	mention(f.imports.alias["context"])
@@ -205,7 +208,7 @@ func (m *method) body() []jen.Code {
 	if m.limited() {
 		body = m.ask()
 	}
-	call := jen.Id(w.recv).Dot("next").Dot(m.Name).Call(args...)
+	call := jen.Id(w.recv).Dot(w.field).Dot(m.Name).Call(args...)
 	if m.Sig.Results().Len() > 0 {
 		call = jen.Return(call)
 	}
@@ -269,7 +272,7 @@ func (m *method) context() *jen.Statement {
 	if isContext(m.Sig.Params().At(m.Context).Type()) {
 		return name
 	}
-	return name.Dot("Context").Call()
+	return jen.Id(m.wrapper.file.runtime("ContextOf")).Call(name)
 }
 
 func (m *method) key(p policy) *jen.Statement {
@@ -298,7 +301,7 @@ func (m *method) call(fn string, args []keyArg, buf string) *jen.Statement {
 		case argBuffer:
 			list = append(list, jen.Id(buf).Index(jen.Empty(), jen.Lit(0)))
 		case argReceiver:
-			list = append(list, jen.Id(m.wrapper.recv).Dot("next"))
+			list = append(list, jen.Id(m.wrapper.recv).Dot(m.wrapper.field))
 		case argParam:
 			list = append(list, jen.Id(m.params[a.param]))
 		}

@@ -333,19 +333,43 @@ func (b *builder) checkNames(p *Package) {
 	}
 }
 
-// brokenBecause returns what the type checker said about the lines of node.
+// brokenBecause returns what the type checker said about the lines of node, or else
+// about the imports of its file.
 func (b *builder) brokenBecause(node ast.Node) string {
 	from := b.fset.PositionFor(node.Pos(), false)
 	to := b.fset.PositionFor(node.End(), false)
+	imports := ""
 	for _, err := range b.pkg.Errors {
 		var te types.Error
 		if !errors.As(err, &te) {
 			continue
 		}
 		at := te.Fset.PositionFor(te.Pos, false)
-		if at.Filename == from.Filename && at.Line >= from.Line && at.Line <= to.Line {
+		switch {
+		case at.Filename != from.Filename:
+		case at.Line >= from.Line && at.Line <= to.Line:
 			return te.Msg
+		case strings.HasPrefix(te.Msg, "could not import") && imports == "":
+			imports = te.Msg
 		}
 	}
-	return ""
+	if imports == "" && mentionsC(node) {
+		return "a type of cgo has no name outside of the file that declares it"
+	}
+	return imports
+}
+
+// mentionsC reports whether node names something of the pseudo-package C.
+func mentionsC(node ast.Node) bool {
+	found := false
+	ast.Inspect(node, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if id, ok := sel.X.(*ast.Ident); ok && id.Name == "C" {
+				found = true
+			}
+		}
+		_, body := n.(*ast.BlockStmt)
+		return !body
+	})
+	return found
 }

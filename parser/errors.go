@@ -56,6 +56,10 @@ func errSyntax(name string, err error) diag.Diagnostic {
 	return d
 }
 
+func errIrregular(path string) diag.Diagnostic {
+	return diag.Diagnostic{Pos: diag.Pos{File: path, Line: 1, Col: 1}, Code: "irregular-file", Message: "this is not a file but stands where the output should go; move it away"}
+}
+
 func errTestFile(d *directive.Directive) diag.Diagnostic {
 	return at(d, "test-file", "directives in test files have no effect; move the declaration to a file that is not a test")
 }

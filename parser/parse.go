@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"go/build"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -115,6 +116,12 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, f
 		patterns = append(patterns, filepath.Dir(path))
 	}
 	for _, d := range found.Dirs {
+		// The go command would read a pipe for ever.
+		output := filepath.Join(d.Path, scan.OutputName)
+		if info, err := os.Stat(output); err == nil && !info.Mode().IsRegular() {
+			res.Diags.Add(errIrregular(output))
+			return nil
+		}
 		patterns = append(patterns, d.Path)
 		for _, f := range d.Files {
 			hits[filepath.Join(d.Path, f.Name)] = true

@@ -1,8 +1,11 @@
 package parser
 
 import (
+	"fmt"
+	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -50,6 +53,7 @@ func (b *builder) wrapper(d *draft) *Wrapper {
 	limited := b.methods(w, d, mset, self)
 	switch {
 	case limited > 0:
+		b.checkImplements(w, d)
 		return w
 	case len(d.limits) > 0:
 		if !b.res.Diags.HasErrors() {
@@ -127,11 +131,7 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 		first = md.limits[0]
 	}
 	if hasInvalid(m.Sig) {
-		cause := ""
-		if md != nil {
-			cause = b.brokenBecause(md.decl)
-		}
-		b.res.Diags.Add(errBadSignature(first, m.Qualified, cause))
+		b.res.Diags.Add(errBadSignature(first, m.Qualified, b.causeOf(fn, md)))
 		return false
 	}
 	var limits []*directive.Directive
@@ -175,6 +175,22 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 	}
 	m.Policies = b.policies(d, m, limits, recv)
 	return len(m.Policies) > 0
+}
+
+// causeOf returns why the signature of fn does not type-check, as far as that is
+// known.
+func (b *builder) causeOf(fn *types.Func, md *methodDraft) string {
+	if md != nil {
+		return b.brokenBecause(md.decl)
+	}
+	for _, f := range b.pkg.Signatures() {
+		for _, d := range f.Decls {
+			if decl, ok := d.(*ast.FuncDecl); ok && decl.Name.Pos() == fn.Pos() {
+				return b.brokenBecause(decl)
+			}
+		}
+	}
+	return ""
 }
 
 // promotedLimit returns the type from which fn is promoted if it is limited there,
@@ -288,6 +304,26 @@ func (b *builder) implements(w *Wrapper, d *draft, v *directive.Value) {
 			return
 		}
 		w.Implements = append(w.Implements, tn.Type())
+	}
+}
+
+// checkImplements reports the methods that w lacks of the interface that it is to
+// implement.
+func (b *builder) checkImplements(w *Wrapper, d *draft) {
+	for _, t := range w.Implements {
+		iface := t.Underlying().(*types.Interface)
+		for i := range iface.NumMethods() {
+			want := iface.Method(i)
+			has := slices.ContainsFunc(w.Methods, func(m *Method) bool {
+				return m.Name == want.Name() && types.Identical(m.Sig, want.Type()) &&
+					(want.Exported() || want.Pkg() == b.pkg.Types)
+			})
+			if !has {
+				v := &d.wrapper.Option("implements").Value
+				sig := strings.TrimPrefix(types.TypeString(want.Type(), types.RelativeTo(b.pkg.Types)), "func")
+				b.res.Diags.Add(errUnresolvedInterface(v.Pos(0), v.Text, fmt.Sprintf("%s has no method %s%s", d.name, want.Name(), sig)))
+			}
+		}
 	}
 }
 

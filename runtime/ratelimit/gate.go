@@ -210,12 +210,12 @@ func (g *Gate) examine(charges []Charge, verdicts []verdict) (admitted, asks boo
 		case c.kind == blocked:
 			v.RetryAfter = Never
 			admitted = admitted && c.policy.Mode == Shadow
+		case c.kind == counted && len(charges[i].Key) == 0 && !c.policy.Global:
+			fault = ErrNoKey // before the cost, which may be absent for the same reason
 		case cost < 0 || cost > c.capacity:
 			fault = ErrCost
 		case c.kind == unlimited:
 			v.Allowed, v.Remaining = true, Unlimited
-		case len(charges[i].Key) == 0 && !c.policy.Global:
-			fault = ErrNoKey
 		default:
 			v.asked, asks = true, true
 		}
