@@ -63,3 +63,6 @@ func (p *Package) check(name string, src []byte) (*types.Package, []error) {
 	pkg, _ := conf.Check(p.Path, p.ld.fset, files, nil)
 	return pkg, errs
 }
+
+// Signatures returns the files of p as they were checked, without function bodies.
+func (p *Package) Signatures() []*ast.File { return p.signatures }
