@@ -38,6 +38,7 @@ type draft struct {
 	limits  []*directive.Directive
 	wrapper *directive.Directive
 	methods map[string]*methodDraft
+	firstOf *directive.Directive // see first
 }
 
 // methodDraft is what the directives say about one method.
@@ -50,6 +51,13 @@ type methodDraft struct {
 
 // first is the directive that problems of the whole type are reported at.
 func (d *draft) first() *directive.Directive {
+	if d.firstOf == nil {
+		d.firstOf = d.findFirst()
+	}
+	return d.firstOf
+}
+
+func (d *draft) findFirst() *directive.Directive {
 	if d.wrapper != nil {
 		return d.wrapper
 	}
