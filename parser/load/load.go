@@ -409,7 +409,7 @@ func (ld *loader) conflict(a, b *ast.File, dir string) *Error {
 	}
 	return &Error{
 		Pos: ld.position(b.Name.Pos()).String(),
-		Msg: fmt.Sprintf("found packages %s and %s in %s", of(a), of(b), dir),
+		Msg: fmt.Sprintf("found packages %s and %s in %s", of(a), of(b), ld.relative(dir)),
 	}
 }
 
