@@ -103,6 +103,10 @@ func errBadSignature(d *directive.Directive, method, cause string) diag.Diagnost
 	return at(d, "broken-signature", "the signature of %s does not type-check%s", method, cause)
 }
 
+func errIncomplete(d *directive.Directive, typ, cause string) diag.Diagnostic {
+	return at(d, "broken-signature", "not all methods of %s are known: %s", typ, cause)
+}
+
 func errUnresolvedInterface(pos diag.Pos, name, why string) diag.Diagnostic {
 	return diag.Diagnostic{Pos: pos, Code: "unknown-interface", Message: fmt.Sprintf("implements=%s: %s", name, why)}
 }

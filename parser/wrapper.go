@@ -38,6 +38,10 @@ func (b *builder) wrapper(d *draft) *Wrapper {
 		b.res.Diags.Add(errNotNamed(first, d.name, "it is a pointer type, which has no methods"))
 		return nil
 	}
+	if cause := b.pkg.Incomplete(obj); cause != "" {
+		b.res.Diags.Add(errIncomplete(first, d.name, cause))
+		return nil
+	}
 	w := &Wrapper{Source: obj, Pos: first.Pos}
 	w.Name, w.Constructor = names(d.name)
 	if d.wrapper != nil {
