@@ -6,6 +6,7 @@ import (
 	"go/build"
 	"go/build/constraint"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"go/types"
 	"io"
@@ -102,7 +103,8 @@ func (b *builder) build() (*Package, error) {
 	if b.res.Diags[before:].HasErrors() {
 		// Something may be missing because another file of the package is broken.
 		for _, name := range b.pkg.Names {
-			if err := b.pkg.SyntaxError(name); err != nil {
+			var list scanner.ErrorList // what else can be wrong, the go command has said
+			if err := b.pkg.SyntaxError(name); errors.As(err, &list) {
 				b.res.Diags.Add(errSyntax(name, err))
 			}
 		}
