@@ -2,9 +2,9 @@
 // further. It asks the go command for the graph of imports without building
 // anything, takes packages outside of the main modules from their export data
 // (unless they depend on the main modules themselves, or have none), and checks the
-// others from source with their function bodies dropped. Of the
-// graph only what the signatures mention is read, so the cost depends on the
-// packages asked for and not on the tree that they live in.
+// others from source with their function bodies dropped. Of the graph only what the
+// signatures mention is read, so the cost depends on the packages asked for and not
+// on the tree that they live in.
 //
 // # Outlines
 //
@@ -41,6 +41,9 @@
 //   - A name that is not in the outline could stand for something outer instead,
 //     which can only be a predeclared type or constant; that the package in full has
 //     a function or variable of its name makes it an error there.
+//   - What depends on something that is not in the outline has a type that does not
+//     resolve, and the type checker takes anything for that. Package.Check refuses
+//     output that uses such a thing.
 //
 // Sizes are those of the platform that the go command builds for. A type that
 // depends on the platform is taken as it is there.
