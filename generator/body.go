@@ -63,7 +63,7 @@ func (m *method) call(name string) *jen.Statement {
 			args = append(args, jen.Id(p))
 		}
 	}
-	return jen.Id(m.wrapper.recv).Dot("next").Dot(name).Call(args...)
+	return jen.Id(m.wrapper.recv).Dot(m.wrapper.field).Dot(name).Call(args...)
 }
 
 // returned renders the return of what call returns.
@@ -166,7 +166,7 @@ func (m *method) context() *jen.Statement {
 	if isContext(m.Sig.Params().At(m.Context).Type()) {
 		return name
 	}
-	return name.Dot("Context").Call()
+	return jen.Id(m.wrapper.file.runtime("ContextOf")).Call(name)
 }
 
 // charges renders what each policy takes of the call.
@@ -222,7 +222,7 @@ func (m *method) apply(fn *computed, buf string) *jen.Statement {
 		case argBuffer:
 			list = append(list, jen.Id(buf).Index(jen.Empty(), jen.Lit(0)))
 		case argReceiver:
-			list = append(list, jen.Id(m.wrapper.recv).Dot("next"))
+			list = append(list, jen.Id(m.wrapper.recv).Dot(m.wrapper.field))
 		case argParam:
 			list = append(list, jen.Id(m.params[a.param]))
 		case argResult:

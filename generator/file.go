@@ -2,7 +2,8 @@ package generator
 
 import (
 	"bytes"
-	"fmt"
+	"go/types"
+	"iter"
 	"strings"
 	"unicode"
 
@@ -27,9 +28,7 @@ func newFile(p *parser.Package) *file {
 	for _, w := range p.Wrappers {
 		f.scope.reserve(w.Name)
 		f.scope.reserve(w.Constructor)
-		for tp := range w.TypeParams() {
-			f.scope.reserve(tp.Obj().Name())
-		}
+		f.nameTypeParams(w)
 	}
 	f.imports.add(runtimePath, "ratelimit")
 	for _, w := range p.Wrappers {
@@ -42,17 +41,69 @@ func newFile(p *parser.Package) *file {
 	return f
 }
 
+// writtenTypes yields every type that the code for w writes, or of which it writes
+// parts.
+func writtenTypes(w *parser.Wrapper) iter.Seq[types.Type] {
+	return func(yield func(types.Type) bool) {
+		if !yield(w.Source.Type()) {
+			return
+		}
+		for tp := range w.TypeParams() {
+			if !yield(tp.Constraint()) {
+				return
+			}
+		}
+		for _, t := range w.Implements {
+			if !yield(t) {
+				return
+			}
+		}
+		for _, m := range w.Methods {
+			if !yield(m.Sig) {
+				return
+			}
+		}
+	}
+}
+
+// nameTypeParams allots the names of the type parameters of w. They are called as in
+// the declaration of the type, unless that hides what the code for w mentions.
+// Methods may have called them otherwise, and so the types that these mention may
+// have those very names.
+func (f *file) nameTypeParams(w *parser.Wrapper) {
+	if !w.Generic() {
+		return
+	}
+	s := newFileScope(nil)
+	s.reserve(w.Name)
+	mention := typeWriter{typeName: func(tn *types.TypeName) string {
+		if _, ok := tn.Type().(*types.TypeParam); !ok && tn.Pkg() == f.pkg.Types {
+			s.reserve(tn.Name())
+		}
+		return ""
+	}}
+	for t := range writtenTypes(w) {
+		mention.write(t)
+	}
+	for name := range f.pkg.Declared {
+		// Expressions may mention any function, variable and constant.
+		if _, ok := f.pkg.Types.Scope().Lookup(name).(*types.TypeName); !ok {
+			s.reserve(name)
+		}
+	}
+	for tp := range w.TypeParams() {
+		name := s.allot(tp.Obj().Name(), "T")
+		f.imports.tparams[tp.Obj()] = name
+		f.scope.reserve(name)
+	}
+}
+
 // noteImports notes every package that the code for w names.
 func (f *file) noteImports(w *parser.Wrapper) {
-	f.imports.addType(w.Source.Type())
-	for tp := range w.TypeParams() {
-		f.imports.addType(tp.Constraint())
-	}
-	for _, t := range w.Implements {
+	for t := range writtenTypes(w) {
 		f.imports.addType(t)
 	}
 	for _, m := range w.Methods {
-		f.imports.addType(m.Sig)
 		if len(m.Policies) > 0 && m.Context < 0 {
 			f.imports.add("context", "context")
 		}
@@ -67,8 +118,11 @@ func (f *file) noteImports(w *parser.Wrapper) {
 
 // render returns the text of the file, not yet formatted.
 func (f *file) render() ([]byte, error) {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s\n\npackage %s\n\n%s\n", Header, f.pkg.Name, f.imports.decl())
+	// Everything is formatted once, when the file is complete.
+	out := jen.NewFile(f.pkg.Name)
+	out.NoFormat = true
+	out.HeaderComment(Header)
+	out.Id(f.imports.decl())
 	decls := []jen.Code{
 		comment("The constant is declared by the runtime of the same generation as this file."),
 		jen.Const().Id("_").Op("=").Id(f.runtime("RunRatelimitgenAgainV1")),
@@ -77,23 +131,24 @@ func (f *file) render() ([]byte, error) {
 		decls = append(decls, w.decls()...)
 	}
 	for _, d := range decls {
-		s := jen.Add(d)
-		if err := s.Render(&b); err != nil {
-			return nil, err
-		}
-		b.WriteByte('\n')
-		if !isComment(d) {
-			b.WriteByte('\n')
+		out.Add(d)
+		if _, ok := d.(commentLines); !ok {
+			out.Line()
 		}
 	}
-	return b.Bytes(), nil
+	var b bytes.Buffer
+	err := out.Render(&b)
+	return b.Bytes(), err
 }
 
 // runtime returns the qualified name of an identifier of the runtime.
 func (f *file) runtime(name string) string { return f.imports.alias[runtimePath] + "." + name }
 
+// commentLines is a comment of whole lines, which belongs to what follows.
+type commentLines struct{ *jen.Statement }
+
 // comment returns a comment of whole lines. See printable for what is left out.
-func comment(lines ...string) *jen.Statement {
+func comment(lines ...string) commentLines {
 	c := jen.Null()
 	for i, line := range lines {
 		if i > 0 {
@@ -101,11 +156,13 @@ func comment(lines ...string) *jen.Statement {
 		}
 		c.Comment(strings.TrimRight("// "+printable(line), " "))
 	}
-	return c
+	return commentLines{c}
 }
 
 // codeLine returns the line of a comment that shows text as code.
-func codeLine(text string) *jen.Statement { return jen.Comment("//\t" + printable(text)) }
+func codeLine(text string) commentLines {
+	return commentLines{jen.Comment("//\t" + printable(text))}
+}
 
 // printable leaves out of text what is not printable, so that nothing a directive
 // says can end a comment or reorder what follows.
@@ -133,8 +190,4 @@ func wrap(text string) []string {
 		line += word
 	}
 	return append(lines, line)
-}
-
-func isComment(c jen.Code) bool {
-	return strings.HasPrefix(fmt.Sprintf("%#v", c), "//")
 }

@@ -28,7 +28,7 @@ func Imports() []string {
 }
 
 // OutputName is the base name of the file that a package gets.
-const OutputName = "ratelimit_gen.go"
+const OutputName = scan.OutputName
 
 // File is a generated file.
 type File struct {
@@ -44,6 +44,10 @@ func Generate(res *parser.Result) ([]File, diag.List) {
 		diags diag.List
 	)
 	for _, p := range res.Packages {
+		if problems := checkTypes(p); len(problems) > 0 {
+			diags.Add(problems...)
+			continue
+		}
 		path := filepath.Join(p.Dir, OutputName)
 		content, err := renderPackage(p)
 		if err == nil {
@@ -60,6 +64,30 @@ func Generate(res *parser.Result) ([]File, diag.List) {
 		files = append(files, File{Path: path, Content: content})
 	}
 	return files, diags
+}
+
+// checkTypes reports the methods that the wrappers of p cannot have, because their
+// signatures mention types that p cannot name.
+func checkTypes(p *parser.Package) diag.List {
+	var problems diag.List
+	for _, w := range p.Wrappers {
+		for _, m := range w.Methods {
+			why := unnameable(p.Types, m.Sig)
+			if why == "" {
+				continue
+			}
+			remedy := fmt.Sprintf("put the directives on an interface of this package that has no method %s", m.Name)
+			if !types.IsInterface(w.Source.Type()) {
+				remedy = fmt.Sprintf("declare %s on %s itself, with types that this package can name, or %s", m.Name, w.Source.Name(), remedy)
+			}
+			problems.Add(diag.Diagnostic{
+				Pos:     w.Pos,
+				Code:    "unnameable-type",
+				Message: fmt.Sprintf("%s cannot have the method %s: its signature mentions %s; %s", w.Name, m.Name, why, remedy),
+			})
+		}
+	}
+	return problems
 }
 
 // renderPackage returns the output for p.

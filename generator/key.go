@@ -287,7 +287,7 @@ func (k *keyCode) function(name string, tparams []*types.TypeParam, result jen.C
 	fn := jen.Func().Id(name)
 	var list []jen.Code
 	for _, tp := range mentioned(tparams, k.types) {
-		list = append(list, jen.Id(tp.Obj().Name()).Add(k.typ(tp.Constraint())))
+		list = append(list, k.typ(tp).Add(k.typ(tp.Constraint())))
 	}
 	if len(list) > 0 {
 		fn.Types(list...)

@@ -59,7 +59,7 @@ func (w *wrapper) newMethod(pm *parser.Method, fields *scope) *method {
 		return m
 	}
 	m.gate = fields.allot(lowerFirst(pm.Name), "gate")
-	stem := lowerFirst(w.Source.Name()) + upperFirst(pm.Name)
+	stem := w.stem(pm)
 	m.spec = w.file.scope.allot(stem+"Spec", "spec")
 	for i, pp := range pm.Policies {
 		n := ""
@@ -179,6 +179,9 @@ func (w *wrapper) methodScope(pm *parser.Method) *scope {
 		for v := range tuple.Variables() {
 			mention(f.imports.typeString(v.Type()))
 		}
+	}
+	for tp := range w.TypeParams() {
+		s.reserve(f.imports.typeString(tp))
 	}
 	mention(f.imports.alias[runtimePath])
 	mention(f.imports.alias["context"])

@@ -1,7 +1,11 @@
 package generator
 
 import (
+	"go/ast"
+	"go/importer"
+	"go/parser"
 	"go/token"
+	"go/types"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -66,6 +70,133 @@ func TestACommentCannotBeEnded(t *testing.T) {
 	} {
 		if got := comment(in).GoString(); got != want {
 			t.Errorf("comment(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+const typesSource = `package p
+
+import "unsafe"
+
+type (
+	N           int
+	G[A, B any] struct{}
+	Al          = map[string]N
+	GA[T any]   = G[T, []T]
+	Num         interface{ ~int | ~float64 }
+)
+
+type Holder[T any, P interface { *T; comparable }, Q ~[]T | *T, R interface{ Num; M(x ...T) (n T) }] struct {
+	a func(x, _ int, rest ...func(T) (G[T, P], error)) (n int, err error)
+	b struct {
+		A, B N ` + "`json:\"a b\"`" + `
+		G[int, Al]
+		*N
+		error
+		c unsafe.Pointer
+	}
+	c interface {
+		M(T) Q
+		N() (R, any)
+		error
+		interface{ String() string }
+	}
+	d [3]chan<- (<-chan T)
+	e chan (<-chan *GA[T])
+	f <-chan chan<- [][2]map[rune]byte
+	g func()
+	h func(func(any) interface{}) struct{}
+	i G[G[Al, error], GA[P]]
+	j chan (chan int)
+	k *Holder[T, P, Q, R]
+}
+`
+
+// checked is the package that text holds.
+func checked(t *testing.T, path, text string) *types.Package {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, "p.go", text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := types.Config{Importer: importer.Default()} // for unsafe
+	pkg, err := conf.Check(path, fset, []*ast.File{file}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pkg
+}
+
+func TestTypesAreWrittenAsGoTypesWritesThem(t *testing.T) {
+	t.Parallel()
+	pkg := checked(t, "example.com/p", typesSource)
+	im := newImports(nil)
+	im.alias["example.com/p"] = "p"
+	im.alias["unsafe"] = "unsafe"
+	qualified := func(p *types.Package) string { return p.Name() }
+	holder := pkg.Scope().Lookup("Holder").Type().(*types.Named)
+	written := []types.Type{pkg.Scope().Lookup("Num").Type().Underlying()}
+	for v := range holder.Underlying().(*types.Struct).Fields() {
+		written = append(written, v.Type())
+	}
+	for tp := range holder.TypeParams().TypeParams() {
+		im.tparams[tp.Obj()] = tp.Obj().Name()
+		written = append(written, tp.Constraint())
+	}
+	for _, typ := range written {
+		if got, want := im.typeString(typ), types.TypeString(typ, qualified); got != want {
+			t.Errorf("written as %s, want %s", got, want)
+		}
+	}
+}
+
+func TestRenamedTypeParametersAreRenamedWhereverTheyOccur(t *testing.T) {
+	t.Parallel()
+	pkg := checked(t, "example.com/p", typesSource)
+	im := newImports(pkg)
+	holder := pkg.Scope().Lookup("Holder").Type().(*types.Named)
+	for tp := range holder.TypeParams().TypeParams() {
+		im.tparams[tp.Obj()] = tp.Obj().Name() + "9"
+	}
+	for i, want := range map[int]string{
+		0:  "func(x int, _ int, rest ...func(T9) (G[T9, P9], error)) (n int, err error)",
+		2:  "interface{M(T9) Q9; N() (R9, any); error; interface{String() string}}",
+		4:  "chan (<-chan *GA[T9])",
+		10: "*Holder[T9, P9, Q9, R9]",
+	} {
+		if got := im.typeString(holder.Underlying().(*types.Struct).Field(i).Type()); got != want {
+			t.Errorf("field %d is written %s, want %s", i, got, want)
+		}
+	}
+	for i, want := range []string{"interface{*T9; comparable}", "~[]T9 | *T9", "interface{M(x ...T9) (n T9); Num}"} {
+		if got := im.constraint(holder.TypeParams().At(i + 1)); got != want {
+			t.Errorf("constraint %d is written %s, want %s", i+1, got, want)
+		}
+	}
+}
+
+func TestImportableFollowsTheGoCommand(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"m/a", "m/b", true},
+		{"m/a", "m/internal/b", true},
+		{"m", "m/internal", true},
+		{"m/a", "m/a/internal/b", true},
+		{"m/ab", "m/a/internal/b", false},
+		{"m/a", "n/internal", false},
+		{"m/internal/a", "m/internal/b/internal/c", false},
+		{"m/internal/b/d", "m/internal/b/internal/c", true},
+		{"m/a", "internal/abi", false},
+		{"m/a", "net/http/internal", false},
+		{"m/a", "vendor/golang.org/x/net/http2", false},
+		{"m/a", "m/internals/b", true},
+	} {
+		if got := importable(c.from, c.to); got != c.want {
+			t.Errorf("%s may import %s: %v, want %v", c.from, c.to, got, c.want)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func Plan(files []File, outputs []string) ([]Change, error) {
 	)
 	for _, f := range files {
 		planned[f.Path] = true
-		now, err := os.ReadFile(f.Path)
+		now, err := readRegular(f.Path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			changes = append(changes, Change{Path: f.Path, Kind: Missing, File: f})
@@ -73,42 +73,93 @@ func Plan(files []File, outputs []string) ([]Change, error) {
 	return changes, errors.Join(errs...)
 }
 
-// Apply makes the changes. Every file appears whole or not at all: it is written
-// beside its place and then renamed. The mode of a file that is replaced is kept.
-// Apply stops at the first error; what was done before stands.
-func Apply(changes []Change) error {
-	for _, c := range changes {
-		if err := c.apply(); err != nil {
-			return err
+// readRegular reads a file, or says that it is a foreign one if it is a device or a
+// pipe, which may never end.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &ForeignFileError{Path: path}
+	}
+	return os.ReadFile(path)
+}
+
+// Apply makes the changes. Every file appears whole or not at all: all are written
+// beside their places first, and only if that worked for all are they renamed. The
+// mode of a file that is replaced is kept.
+func Apply(changes []Change) (err error) {
+	var staged []*staging
+	defer func() {
+		for _, s := range staged {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	for i := range changes {
+		s, err := changes[i].stage()
+		if err != nil {
+			return fmt.Errorf("%s: %w", changes[i].Path, err)
+		}
+		staged = append(staged, s)
+	}
+	for _, s := range staged {
+		if err := s.commit(); err != nil {
+			return fmt.Errorf("%s: %w", s.change.Path, err)
 		}
 	}
 	return nil
 }
 
-func (c *Change) apply() (err error) {
+// staging is a change that is ready to be made.
+type staging struct {
+	change *Change
 	// A root keeps every operation inside the package directory, whatever links
 	// somebody puts there meanwhile.
+	root *os.Root
+	temp string // "" if there is no temporary file
+}
+
+// stage writes what the change is to write beside its place.
+func (c *Change) stage() (*staging, error) {
 	root, err := os.OpenRoot(filepath.Dir(c.Path))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	name := filepath.Base(c.Path)
+	s := &staging{change: c, root: root}
 	if c.Kind == Orphaned {
-		return removeOurs(root, name)
+		return s, nil
 	}
 	mode := fs.FileMode(0o644)
-	if info, err := root.Stat(name); err == nil {
+	if info, err := root.Stat(filepath.Base(c.Path)); err == nil {
 		mode = info.Mode().Perm()
 	}
-	temp := fmt.Sprintf(".%s.%d.tmp", name, os.Getpid())
-	if err := writeFile(root, temp, c.File.Content, mode); err != nil {
-		return errors.Join(err, ignoreNotExist(root.Remove(temp)))
+	s.temp = fmt.Sprintf(".%s.%d.tmp", filepath.Base(c.Path), os.Getpid())
+	if err := writeFile(root, s.temp, c.File.Content, mode); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
-	if err := root.Rename(temp, name); err != nil {
-		return errors.Join(err, ignoreNotExist(root.Remove(temp)))
+	return s, nil
+}
+
+func (s *staging) commit() error {
+	name := filepath.Base(s.change.Path)
+	if s.change.Kind == Orphaned {
+		return removeOurs(s.root, name)
 	}
+	if err := s.root.Rename(s.temp, name); err != nil {
+		return err
+	}
+	s.temp = ""
 	return nil
+}
+
+// close removes what was not committed.
+func (s *staging) close() error {
+	var err error
+	if s.temp != "" {
+		err = ignoreNotExist(s.root.Remove(s.temp))
+	}
+	return errors.Join(err, s.root.Close())
 }
 
 // removeOurs removes name if it still is a file of ours.

@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
@@ -15,13 +16,14 @@ import (
 // Paths are collected first and names allotted at once, in the order of the
 // paths, so that rendering never has to choose a name.
 type imports struct {
-	self  *types.Package
-	names map[string]string // path -> package name as declared
-	alias map[string]string // path -> identifier in the file
+	self    *types.Package
+	names   map[string]string          // path -> package name as declared
+	alias   map[string]string          // path -> identifier in the file
+	tparams map[*types.TypeName]string // type parameters that are not called as declared
 }
 
 func newImports(self *types.Package) *imports {
-	return &imports{self: self, names: map[string]string{}, alias: map[string]string{}}
+	return &imports{self: self, names: map[string]string{}, alias: map[string]string{}, tparams: map[*types.TypeName]string{}}
 }
 
 // add notes that the file names the package at path.
@@ -29,14 +31,15 @@ func (im *imports) add(path, name string) { im.names[path] = name }
 
 // addType notes every package that writing t names.
 func (im *imports) addType(t types.Type) {
-	// TypeString visits exactly what it writes, so what it qualifies is what the
-	// file needs; no second walk over the kinds of types can get out of step.
-	types.TypeString(t, func(p *types.Package) string {
-		if p != im.self {
+	// The writer visits exactly what it writes, so what it names is what the file
+	// needs; no second walk over the kinds of types can get out of step.
+	w := typeWriter{typeName: func(tn *types.TypeName) string {
+		if p := tn.Pkg(); p != nil && p != im.self {
 			im.add(p.Path(), p.Name())
 		}
 		return ""
-	})
+	}}
+	w.write(t)
 }
 
 // allot gives every noted package its identifier in s.
@@ -98,10 +101,246 @@ func (im *imports) typ(t types.Type) *jen.Statement { return jen.Id(im.typeStrin
 
 // typeString is t as the file writes it.
 func (im *imports) typeString(t types.Type) string {
-	return types.TypeString(t, func(p *types.Package) string {
-		if p == im.self {
-			return ""
+	w := typeWriter{typeName: func(tn *types.TypeName) string {
+		if name, ok := im.tparams[tn]; ok {
+			return name
 		}
-		return im.alias[p.Path()]
-	})
+		if p := tn.Pkg(); p != nil && p != im.self {
+			return im.alias[p.Path()] + "." + tn.Name()
+		}
+		return tn.Name()
+	}}
+	w.write(t)
+	return w.String()
+}
+
+// constraint is the constraint of tp as a type parameter list writes it.
+func (im *imports) constraint(tp *types.TypeParam) string {
+	text := im.typeString(tp.Constraint())
+	if strings.HasPrefix(text, "*") {
+		// type T[P *C] would be an array whose length is a product.
+		text = "interface{" + text + "}"
+	}
+	return text
+}
+
+// typeWriter writes types as types.TypeString does, but leaves to its user what the
+// types that have names, type parameters among them, are called.
+type typeWriter struct {
+	strings.Builder
+	typeName func(*types.TypeName) string
+	member   func(types.Object) // is told of fields and methods of type literals, if not nil
+}
+
+func (w *typeWriter) write(t types.Type) {
+	switch t := t.(type) {
+	case *types.Basic:
+		if t.Kind() == types.UnsafePointer {
+			w.WriteString(w.typeName(types.Unsafe.Scope().Lookup("Pointer").(*types.TypeName)))
+			return
+		}
+		w.WriteString(t.Name())
+	case *types.TypeParam:
+		w.WriteString(w.typeName(t.Obj()))
+	case *types.Named:
+		w.instance(t.Obj(), t.TypeArgs())
+	case *types.Alias:
+		// As written: what it stands for may be internal to another module.
+		w.instance(t.Obj(), t.TypeArgs())
+	case *types.Pointer:
+		w.WriteByte('*')
+		w.write(t.Elem())
+	case *types.Slice:
+		w.WriteString("[]")
+		w.write(t.Elem())
+	case *types.Array:
+		fmt.Fprintf(w, "[%d]", t.Len())
+		w.write(t.Elem())
+	case *types.Map:
+		w.WriteString("map[")
+		w.write(t.Key())
+		w.WriteByte(']')
+		w.write(t.Elem())
+	case *types.Chan:
+		w.channel(t)
+	case *types.Signature:
+		w.WriteString("func")
+		w.signature(t)
+	case *types.Struct:
+		w.structure(t)
+	case *types.Interface:
+		w.iface(t)
+	case *types.Union:
+		for i := range t.Len() {
+			if i > 0 {
+				w.WriteString(" | ")
+			}
+			if t.Term(i).Tilde() {
+				w.WriteByte('~')
+			}
+			w.write(t.Term(i).Type())
+		}
+	}
+}
+
+func (w *typeWriter) instance(tn *types.TypeName, args *types.TypeList) {
+	w.WriteString(w.typeName(tn))
+	if args.Len() == 0 {
+		return
+	}
+	w.WriteByte('[')
+	for i := range args.Len() {
+		if i > 0 {
+			w.WriteString(", ")
+		}
+		w.write(args.At(i))
+	}
+	w.WriteByte(']')
+}
+
+func (w *typeWriter) channel(t *types.Chan) {
+	switch t.Dir() {
+	case types.SendOnly:
+		w.WriteString("chan<- ")
+	case types.RecvOnly:
+		w.WriteString("<-chan ")
+	default:
+		w.WriteString("chan ")
+		if elem, ok := t.Elem().(*types.Chan); ok && elem.Dir() == types.RecvOnly {
+			// chan <-chan T would be a chan<- chan T.
+			w.WriteByte('(')
+			defer w.WriteByte(')')
+		}
+	}
+	w.write(t.Elem())
+}
+
+func (w *typeWriter) signature(sig *types.Signature) {
+	w.tuple(sig.Params(), sig.Variadic())
+	results := sig.Results()
+	if results.Len() == 0 {
+		return
+	}
+	w.WriteByte(' ')
+	if results.Len() == 1 && results.At(0).Name() == "" {
+		w.write(results.At(0).Type())
+		return
+	}
+	w.tuple(results, false)
+}
+
+func (w *typeWriter) tuple(t *types.Tuple, variadic bool) {
+	w.WriteByte('(')
+	for i := range t.Len() {
+		if i > 0 {
+			w.WriteString(", ")
+		}
+		v := t.At(i)
+		if v.Name() != "" {
+			w.WriteString(v.Name() + " ")
+		}
+		if variadic && i == t.Len()-1 {
+			w.WriteString("...")
+			w.write(v.Type().(*types.Slice).Elem())
+		} else {
+			w.write(v.Type())
+		}
+	}
+	w.WriteByte(')')
+}
+
+func (w *typeWriter) structure(t *types.Struct) {
+	w.WriteString("struct{")
+	for i := range t.NumFields() {
+		if i > 0 {
+			w.WriteString("; ")
+		}
+		v := t.Field(i)
+		w.noteMember(v)
+		if !v.Embedded() {
+			w.WriteString(v.Name() + " ")
+		}
+		w.write(v.Type())
+		if tag := t.Tag(i); tag != "" {
+			w.WriteString(" " + strconv.Quote(tag))
+		}
+	}
+	w.WriteByte('}')
+}
+
+func (w *typeWriter) iface(t *types.Interface) {
+	if t.IsImplicit() && t.NumEmbeddeds() == 1 {
+		w.write(t.EmbeddedType(0))
+		return
+	}
+	w.WriteString("interface{")
+	separator := ""
+	for m := range t.ExplicitMethods() {
+		w.WriteString(separator)
+		w.noteMember(m)
+		w.WriteString(m.Name())
+		w.signature(m.Signature())
+		separator = "; "
+	}
+	for e := range t.EmbeddedTypes() {
+		w.WriteString(separator)
+		w.write(e)
+		separator = "; "
+	}
+	w.WriteByte('}')
+}
+
+func (w *typeWriter) noteMember(obj types.Object) {
+	if w.member != nil {
+		w.member(obj)
+	}
+}
+
+// unnameable says which part of t code in the package self cannot write, and why.
+// It is "" if there is none.
+func unnameable(self *types.Package, t types.Type) string {
+	why := ""
+	note := func(format string, args ...any) {
+		if why == "" {
+			why = fmt.Sprintf(format, args...)
+		}
+	}
+	w := typeWriter{
+		typeName: func(tn *types.TypeName) string {
+			switch p := tn.Pkg(); {
+			case p == nil || p == self:
+			case !tn.Exported():
+				note("type %s of package %s, which is not exported", tn.Name(), p.Path())
+			case !importable(self.Path(), p.Path()):
+				note("type %s of package %s, which this package may not import", tn.Name(), p.Path())
+			}
+			return ""
+		},
+		member: func(obj types.Object) {
+			// A literal with such a member differs from one that says the same here.
+			if !obj.Exported() && obj.Pkg() != self {
+				note("a type with a member %s that package %s does not export", obj.Name(), obj.Pkg().Path())
+			}
+		},
+	}
+	w.write(t)
+	return why
+}
+
+// importable reports whether the package at path from may import the one at path
+// to. As for the go command, what lies below an element "internal" can be imported
+// in the tree around that only, and what the standard library vendors not at all.
+func importable(from, to string) bool {
+	elems := strings.Split(to, "/")
+	if elems[0] == "vendor" {
+		return false
+	}
+	slices.Reverse(elems)
+	i := slices.Index(elems, "internal") // the last one is the strictest
+	if i < 0 {
+		return true
+	}
+	slices.Reverse(elems)
+	root := strings.Join(elems[:len(elems)-1-i], "/")
+	return root != "" && strings.HasPrefix(from+"/", root+"/")
 }

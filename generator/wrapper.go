@@ -16,6 +16,7 @@ type wrapper struct {
 	*parser.Wrapper
 	file    *file
 	recv    string // receiver
+	field   string // field that holds the wrapped value
 	next    string // parameter of the constructor
 	limiter string // parameter of the constructor
 	methods []*method
@@ -28,14 +29,37 @@ func (f *file) newWrapper(pw *parser.Wrapper) *wrapper {
 	w.limiter = ctor.allot("limiter", "limiter")
 	w.recv = w.receiver()
 
-	fields := &scope{used: map[string]bool{"_": true, "next": true}}
+	fields := &scope{used: map[string]bool{"_": true}}
 	for _, m := range pw.Methods {
 		fields.reserve(m.Name)
+		w.reserveParams(m)
 	}
+	w.field = fields.allot("next", "next")
 	for _, m := range pw.Methods {
 		w.methods = append(w.methods, w.newMethod(m, fields))
 	}
 	return w
+}
+
+// reserveParams keeps the functions that a limited method calls from being called
+// like its parameters and results, where those would hide them.
+func (w *wrapper) reserveParams(pm *parser.Method) {
+	if len(pm.Policies) == 0 {
+		return
+	}
+	s := w.methodScope(pm)
+	for _, tuple := range []*types.Tuple{pm.Sig.Params(), pm.Sig.Results()} {
+		for v := range tuple.Variables() {
+			if name := s.allot(v.Name(), "arg"); strings.HasPrefix(name, w.stem(pm)) {
+				w.file.scope.reserve(name)
+			}
+		}
+	}
+}
+
+// stem begins the names of everything at package scope that belongs to a method.
+func (w *wrapper) stem(pm *parser.Method) string {
+	return lowerFirst(w.Source.Name()) + upperFirst(pm.Name)
 }
 
 // receiver picks one receiver name for all methods: the first letter of the
@@ -62,7 +86,7 @@ func (w *wrapper) receiver() string {
 func (w *wrapper) typeParams() *jen.Statement {
 	var ps []jen.Code
 	for tp := range w.TypeParams() {
-		ps = append(ps, jen.Id(tp.Obj().Name()).Add(w.file.imports.typ(tp.Constraint())))
+		ps = append(ps, w.file.imports.typ(tp).Id(w.file.imports.constraint(tp)))
 	}
 	if len(ps) == 0 {
 		return jen.Null()
@@ -74,7 +98,7 @@ func (w *wrapper) typeParams() *jen.Statement {
 func (w *wrapper) typeArgs() *jen.Statement {
 	var ps []jen.Code
 	for tp := range w.TypeParams() {
-		ps = append(ps, jen.Id(tp.Obj().Name()))
+		ps = append(ps, w.file.imports.typ(tp))
 	}
 	if len(ps) == 0 {
 		return jen.Null()
@@ -94,8 +118,8 @@ func (w *wrapper) nextType() *jen.Statement {
 // decls renders everything that belongs to the wrapper.
 func (w *wrapper) decls() []jen.Code {
 	f := w.file
-	fields := []jen.Code{jen.Id("next").Add(w.nextType())}
-	values := []jen.Code{field("next", jen.Id(w.next))}
+	fields := []jen.Code{jen.Id(w.field).Add(w.nextType())}
+	values := []jen.Code{field(w.field, jen.Id(w.next))}
 	for _, m := range w.methods {
 		if m.limited() {
 			fields = append(fields, jen.Id(m.gate).Op("*").Id(f.runtime("Gate")))

@@ -1,12 +1,12 @@
 package parser
 
 import (
-	"bytes"
 	"errors"
 	"go/ast"
 	"go/build"
 	"go/build/constraint"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"go/types"
 	"io"
@@ -28,6 +28,9 @@ type builder struct {
 	dir    *scan.Dir
 	drafts map[string]*draft // by name of the source type
 	groups map[string][]directive.Limit
+	all    map[string]*draft // of all packages, by import path, dot and name
+
+	constrained map[string]bool // by file, whether it is kept out of some builds
 }
 
 // draft is what the directives say about one type.
@@ -37,6 +40,7 @@ type draft struct {
 	limits  []*directive.Directive
 	wrapper *directive.Directive
 	methods map[string]*methodDraft
+	firstOf *directive.Directive // see first
 }
 
 // methodDraft is what the directives say about one method.
@@ -49,6 +53,13 @@ type methodDraft struct {
 
 // first is the directive that problems of the whole type are reported at.
 func (d *draft) first() *directive.Directive {
+	if d.firstOf == nil {
+		d.firstOf = d.findFirst()
+	}
+	return d.firstOf
+}
+
+func (d *draft) findFirst() *directive.Directive {
 	if d.wrapper != nil {
 		return d.wrapper
 	}
@@ -68,7 +79,6 @@ func (d *draft) first() *directive.Directive {
 // build returns the model of the package, or nil if there is nothing to generate
 // or the package is not there at all.
 func (b *builder) build() (*Package, error) {
-	b.collect()
 	if b.pkg == nil || len(b.drafts) == 0 {
 		return nil, nil
 	}
@@ -76,6 +86,7 @@ func (b *builder) build() (*Package, error) {
 	if err != nil {
 		return nil, err
 	}
+	before := len(b.res.Diags)
 	p := &Package{
 		Path:     b.pkg.Path,
 		Name:     b.pkg.Name,
@@ -93,6 +104,15 @@ func (b *builder) build() (*Package, error) {
 		b.res.Diags.Add(directive.CheckGroup(b.groups[name])...)
 	}
 	b.checkNames(p)
+	if b.res.Diags[before:].HasErrors() {
+		// Something may be missing because another file of the package is broken.
+		for _, name := range b.pkg.Names {
+			var list scanner.ErrorList // what else can be wrong, the go command has said
+			if err := b.pkg.SyntaxError(name); errors.As(err, &list) {
+				b.res.Diags.Add(errSyntax(name, err))
+			}
+		}
+	}
 	slices.SortFunc(p.Wrappers, func(a, b *Wrapper) int { return strings.Compare(a.Name, b.Name) })
 	if len(p.Wrappers) == 0 {
 		return nil, nil
@@ -111,13 +131,35 @@ func constrained(dir, name string, src []byte) bool {
 	if match, err := ctx.MatchFile(dir, name); err == nil && !match {
 		return true
 	}
-	head, _, _ := bytes.Cut(src, []byte("\npackage "))
-	for line := range bytes.Lines(head) {
-		if constraint.IsGoBuild(string(bytes.TrimSpace(line))) {
-			return true
+	file, _ := parser.ParseFile(token.NewFileSet(), name, src, parser.PackageClauseOnly|parser.ParseComments)
+	if file == nil {
+		return false
+	}
+	for _, group := range file.Comments {
+		for _, c := range group.List {
+			if c.Pos() < file.Package && (constraint.IsGoBuild(c.Text) || constraint.IsPlusBuild(c.Text)) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// constrainedAt returns the base name of the file at pos if it is kept out of some
+// builds, or "".
+func (b *builder) constrainedAt(pos token.Pos) string {
+	name := b.fset.PositionFor(pos, false).Filename
+	is, known := b.constrained[name]
+	if !known && name != "" {
+		// A file that is gone meanwhile is reported by whoever reads it next.
+		src, err := os.ReadFile(name)
+		is = err == nil && constrained(filepath.Dir(name), filepath.Base(name), src)
+		b.constrained[name] = is
+	}
+	if is {
+		return filepath.Base(name)
+	}
+	return ""
 }
 
 // collect reads the directives of all files of the directory. Files that are not
@@ -130,12 +172,17 @@ func (b *builder) collect() {
 		file := b.syntax(name)
 		inPackage := file != nil
 		fset := b.fset
+		var err error
 		if file == nil {
 			fset = token.NewFileSet()
-			file, _ = parser.ParseFile(fset, name, f.Src, parser.ParseComments|parser.SkipObjectResolution)
-			if file == nil {
-				continue
-			}
+			file, err = parser.ParseFile(fset, name, f.Src, parser.ParseComments|parser.SkipObjectResolution)
+		} else {
+			err = b.pkg.SyntaxError(name)
+		}
+		if err != nil {
+			// What the file says of directives may be anything.
+			b.res.Diags.Add(errSyntax(name, err))
+			continue
 		}
 		targets, diags := directive.Collect(fset, file, f.Src)
 		b.res.Diags.Add(diags...)
@@ -144,6 +191,8 @@ func (b *builder) collect() {
 			switch {
 			case strings.HasSuffix(f.Name, "_test.go"):
 				b.res.Diags.Add(errTestFile(first))
+			case b.pkg == nil && !f.Excluded:
+				// Why the package is not there is reported for itself.
 			case !inPackage:
 				b.res.Diags.Add(errExcludedFile(f.Name, first.Pos))
 			case constrained(b.dir.Path, f.Name, f.Src):
@@ -177,11 +226,17 @@ func (b *builder) add(t *directive.Target, fileName string, file *ast.File) {
 	name := t.Type
 	if name == "" {
 		name = t.Name
+	} else if alias, ok := b.pkg.Types.Scope().Lookup(name).(*types.TypeName); ok && alias.IsAlias() {
+		// A method may be declared on an alias of its type.
+		if n, ok := types.Unalias(alias.Type()).(*types.Named); ok && n.Obj().Pkg() == b.pkg.Types {
+			name = n.Obj().Name()
+		}
 	}
 	d := b.drafts[name]
 	if d == nil {
 		d = &draft{name: name, methods: map[string]*methodDraft{}}
 		b.drafts[name] = d
+		b.all[b.pkg.Path+"."+name] = d
 	}
 	var m *methodDraft
 	if t.Kind == directive.TypeDecl {
@@ -204,11 +259,17 @@ func (b *builder) add(t *directive.Target, fileName string, file *ast.File) {
 	}
 }
 
-// declared lists every identifier that the directory declares at package scope.
+// declared lists every identifier that a file of the directory declares or imports
+// as a name: what is generated can have none of them at package scope.
 func (b *builder) declared() (map[string]bool, error) {
 	names := map[string]bool{}
 	for _, name := range b.pkg.Types.Scope().Names() {
 		names[name] = true
+	}
+	for _, imp := range b.pkg.DotImports() {
+		for _, name := range imp.Scope().Names() {
+			names[name] = true
+		}
 	}
 	loaded := map[string]bool{}
 	for _, name := range b.pkg.Names {
@@ -219,26 +280,32 @@ func (b *builder) declared() (map[string]bool, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if loaded[e.Name()] || filepath.Ext(e.Name()) != ".go" {
+		path := filepath.Join(b.pkg.Dir, e.Name())
+		info, err := os.Stat(path)
+		if filepath.Ext(path) != ".go" || err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		src, err := os.ReadFile(filepath.Join(b.pkg.Dir, e.Name()))
+		src, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
-		file, _ := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
-		if file == nil || scan.Ours(src) || file.Name.Name != b.pkg.Name {
+		mode := parser.SkipObjectResolution
+		if loaded[e.Name()] {
+			mode |= parser.ImportsOnly // the scope has the rest
+		}
+		file, _ := parser.ParseFile(token.NewFileSet(), "", src, mode)
+		if file == nil || e.Name() == scan.OutputName && scan.Ours(src) || file.Name.Name != b.pkg.Name {
 			continue
+		}
+		for _, spec := range file.Imports {
+			if spec.Name != nil {
+				names[spec.Name.Name] = true
+			}
 		}
 		for _, d := range file.Decls {
 			for _, id := range declaredBy(d) {
 				names[id.Name] = true
 			}
-		}
-	}
-	for _, imp := range b.pkg.DotImports() {
-		for _, name := range imp.Scope().Names() {
-			names[name] = true
 		}
 	}
 	return names, nil
@@ -285,19 +352,43 @@ func (b *builder) checkNames(p *Package) {
 	}
 }
 
-// brokenBecause returns what the type checker said about the lines of node.
+// brokenBecause returns what the type checker said about the lines of node, or else
+// about the imports of its file.
 func (b *builder) brokenBecause(node ast.Node) string {
 	from := b.fset.PositionFor(node.Pos(), false)
 	to := b.fset.PositionFor(node.End(), false)
+	imports := ""
 	for _, err := range b.pkg.Errors {
 		var te types.Error
 		if !errors.As(err, &te) {
 			continue
 		}
 		at := te.Fset.PositionFor(te.Pos, false)
-		if at.Filename == from.Filename && at.Line >= from.Line && at.Line <= to.Line {
+		switch {
+		case at.Filename != from.Filename:
+		case at.Line >= from.Line && at.Line <= to.Line:
 			return te.Msg
+		case strings.HasPrefix(te.Msg, "could not import") && imports == "":
+			imports = te.Msg
 		}
 	}
-	return ""
+	if imports == "" && mentionsC(node) {
+		return "a type of cgo has no name outside of the file that declares it"
+	}
+	return imports
+}
+
+// mentionsC reports whether node names something of the pseudo-package C.
+func mentionsC(node ast.Node) bool {
+	found := false
+	ast.Inspect(node, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if id, ok := sel.X.(*ast.Ident); ok && id.Name == "C" {
+				found = true
+			}
+		}
+		_, body := n.(*ast.BlockStmt)
+		return !body
+	})
+	return found
 }

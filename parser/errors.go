@@ -1,7 +1,9 @@
 package parser
 
 import (
+	"errors"
 	"fmt"
+	"go/scanner"
 	"go/types"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
@@ -42,7 +44,7 @@ func errFallbackSignature(w directive.Word, method, sig string) diag.Diagnostic 
 }
 
 func errOffWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
-	return at(d, "off-without-limit", "off has no effect: there is no limit on type %s that the method could opt out of", typ)
+	return at(d, "off-without-limit", "off has no effect: no limit on type %s covers this method", typ)
 }
 
 func errOffAndLimit(d *directive.Directive) diag.Diagnostic {
@@ -61,8 +63,27 @@ func errExcludedFile(f string, pos diag.Pos) diag.Diagnostic {
 	return diag.Diagnostic{Pos: pos, Severity: diag.Warning, Code: "excluded-file", Message: fmt.Sprintf("%s holds ratelimit directives, but the build constraints exclude it here", f)}
 }
 
+// errSyntax reports the first thing that the parser found wrong with a file.
+func errSyntax(name string, err error) diag.Diagnostic {
+	d := diag.Diagnostic{Pos: diag.Pos{File: name, Line: 1, Col: 1}, Code: "syntax", Message: err.Error()}
+	var list scanner.ErrorList
+	if errors.As(err, &list) && len(list) > 0 {
+		d.Pos.Line, d.Pos.Col, d.Message = list[0].Pos.Line, list[0].Pos.Column, list[0].Msg
+	}
+	d.Message = "the file cannot be parsed: " + d.Message
+	return d
+}
+
+func errIrregular(path string) diag.Diagnostic {
+	return diag.Diagnostic{Pos: diag.Pos{File: path, Line: 1, Col: 1}, Code: "irregular-file", Message: "this is not a file but stands where the output should go; move it away"}
+}
+
 func errTestFile(d *directive.Directive) diag.Diagnostic {
 	return at(d, "test-file", "directives in test files have no effect; move the declaration to a file that is not a test")
+}
+
+func errConstrained(d *directive.Directive, what, file string) diag.Diagnostic {
+	return at(d, "constrained-file", "%s is declared in %s, which is built on some platforms only, and the wrapper would be built on all; declare it in a file without build constraints", what, file)
 }
 
 func errConstrainedFile(d *directive.Directive) diag.Diagnostic {
@@ -100,6 +121,10 @@ func errBadSignature(d *directive.Directive, method, cause string) diag.Diagnost
 	return at(d, "broken-signature", "the signature of %s does not type-check%s", method, cause)
 }
 
+func errIncomplete(d *directive.Directive, typ, cause string) diag.Diagnostic {
+	return at(d, "broken-signature", "not all methods of %s are known: %s", typ, cause)
+}
+
 func errUnresolvedInterface(pos diag.Pos, name, why string) diag.Diagnostic {
 	return diag.Diagnostic{Pos: pos, Code: "unknown-interface", Message: fmt.Sprintf("implements=%s: %s", name, why)}
 }
@@ -108,6 +133,6 @@ func errLoad(pos diag.Pos, msg string) diag.Diagnostic {
 	return diag.Diagnostic{Pos: pos, Code: "load", Message: msg}
 }
 
-func errNoRuntime(module string) diag.Diagnostic {
-	return diag.Diagnostic{Code: "no-runtime", Message: fmt.Sprintf("the generated code needs package %s, which the module does not have; run: go get github.com/ratelimitgen/ratelimitgen", module)}
+func errNoRuntime(module string, cause error) diag.Diagnostic {
+	return diag.Diagnostic{Code: "no-runtime", Message: fmt.Sprintf("the generated code needs package %s, which the module does not have; run: go get github.com/ratelimitgen/ratelimitgen (go says: %v)", module, cause)}
 }

@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"go/build"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ func Parse(ctx context.Context, cfg Config) (*Result, error) {
 	var res *Result
 	for _, full := range []bool{false, true} {
 		res = &Result{Outputs: found.Outputs, Diags: slices.Clone(found.Diags)}
-		if len(found.Dirs) > 0 {
+		if len(found.Dirs)+len(found.Outputs) > 0 {
 			if err := res.parse(ctx, &cfg, &found, full); err != nil {
 				return nil, err
 			}
@@ -111,7 +112,17 @@ func relative(dir, path string) string {
 func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, full bool) error {
 	var patterns []string
 	hits := map[string]bool{}
+	for _, path := range found.Outputs {
+		// Whether an output may be removed is for the package to say, too.
+		patterns = append(patterns, filepath.Dir(path))
+	}
 	for _, d := range found.Dirs {
+		// The go command would read a pipe for ever.
+		output := filepath.Join(d.Path, scan.OutputName)
+		if info, err := os.Stat(output); err == nil && !info.Mode().IsRegular() {
+			res.Diags.Add(errIrregular(output))
+			return nil
+		}
 		patterns = append(patterns, d.Path)
 		for _, f := range d.Files {
 			hits[filepath.Join(d.Path, f.Name)] = true
@@ -124,7 +135,7 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, f
 		Output: scan.Ours,
 		Syntax: func(name string) bool { return hits[name] },
 		Full:   full,
-	}, patterns...)
+	}, slices.Compact(slices.Sorted(slices.Values(patterns)))...)
 	if err != nil {
 		return err
 	}
@@ -135,9 +146,17 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, f
 	for _, p := range loaded.Packages {
 		packages[p.Dir] = p
 	}
+	// All directives are known before anything is built on one of them: a type may
+	// embed one of another package.
+	limited := map[string]*draft{}
+	var builders []*builder
 	for i := range found.Dirs {
 		d := &found.Dirs[i]
-		b := &builder{res: res, fset: loaded.Fset, pkg: packages[d.Path], dir: d, drafts: map[string]*draft{}, groups: map[string][]directive.Limit{}}
+		b := &builder{res: res, fset: loaded.Fset, pkg: packages[d.Path], dir: d, drafts: map[string]*draft{}, groups: map[string][]directive.Limit{}, all: limited, constrained: map[string]bool{}}
+		b.collect()
+		builders = append(builders, b)
+	}
+	for _, b := range builders {
 		p, err := b.build()
 		if err != nil {
 			return err
@@ -149,8 +168,8 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, f
 	res.checkIdentities()
 	if len(res.Packages) > 0 && !res.Diags.HasErrors() {
 		for _, path := range cfg.Needs {
-			if loaded.Unavailable(path) != nil {
-				res.Diags.Add(errNoRuntime(path))
+			if err := loaded.Unavailable(path); err != nil {
+				res.Diags.Add(errNoRuntime(path, err))
 			}
 		}
 	}

@@ -130,7 +130,37 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 		diags.Add(locate(e.value, problems)...)
 		*e.to = expr
 	}
+	b.checkBuilds(l.Directive, p, &diags)
 	return p, diags
+}
+
+// checkBuilds reports what the expressions of p mention that is not part of every
+// build.
+func (b *builder) checkBuilds(dir *directive.Directive, p *Policy, diags *diag.List) {
+	var nodes []keyexpr.Node
+	if p.KeyExpr != nil {
+		nodes = append(nodes, p.KeyExpr.Elems...)
+	}
+	if p.CostExpr != nil {
+		nodes = append(nodes, p.CostExpr.Node)
+	}
+	for _, n := range nodes {
+		keyexpr.Contains(n, func(n keyexpr.Node) bool {
+			var obj types.Object
+			switch n := n.(type) {
+			case *keyexpr.Call:
+				obj = n.Fn
+			case *keyexpr.Global:
+				obj = n.Var
+			}
+			if obj != nil && obj.Pkg() == b.pkg.Types {
+				if file := b.constrainedAt(obj.Pos()); file != "" {
+					diags.Add(errConstrained(dir, obj.Name(), file))
+				}
+			}
+			return false
+		})
+	}
 }
 
 // locate gives problems of an expression their places in the source.

@@ -1,8 +1,11 @@
 package parser
 
 import (
+	"fmt"
+	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -35,6 +38,10 @@ func (b *builder) wrapper(d *draft) *Wrapper {
 		b.res.Diags.Add(errNotNamed(first, d.name, "it is a pointer type, which has no methods"))
 		return nil
 	}
+	if cause := b.pkg.Incomplete(obj); cause != "" {
+		b.res.Diags.Add(errIncomplete(first, d.name, cause))
+		return nil
+	}
 	w := &Wrapper{Source: obj, Pos: first.Pos}
 	w.Name, w.Constructor = names(d.name)
 	if d.wrapper != nil {
@@ -50,6 +57,7 @@ func (b *builder) wrapper(d *draft) *Wrapper {
 	limited := b.methods(w, d, mset, self)
 	switch {
 	case limited > 0:
+		b.checkImplements(w, d)
 		return w
 	case len(d.limits) > 0:
 		if !b.res.Diags.HasErrors() {
@@ -81,8 +89,16 @@ func instantiate(named *types.Named) types.Type {
 // methods fills w.Methods and returns how many of them are limited.
 func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self types.Type) int {
 	limited := 0
+	if file := b.constrainedAt(w.Source.Pos()); file != "" {
+		b.res.Diags.Add(errConstrained(d.first(), "type "+d.name, file))
+		return 0
+	}
 	for sel := range mset.Methods() {
 		fn := sel.Obj().(*types.Func)
+		if file := b.constrainedAt(fn.Pos()); fn.Pkg() == b.pkg.Types && file != "" {
+			b.res.Diags.Add(errConstrained(d.first(), "method "+fn.Name(), file))
+			continue
+		}
 		md := d.methods[fn.Name()]
 		if fn.Pkg() != b.pkg.Types && !fn.Exported() {
 			if types.IsInterface(self) {
@@ -119,20 +135,8 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 		first = md.limits[0]
 	}
 	if hasInvalid(m.Sig) {
-		cause := ""
-		if md != nil {
-			cause = b.brokenBecause(md.decl)
-		}
-		b.res.Diags.Add(errBadSignature(first, m.Qualified, cause))
+		b.res.Diags.Add(errBadSignature(first, m.Qualified, b.causeOf(fn, md)))
 		return false
-	}
-	if !declared {
-		if from := receiverName(fn); from != "" && fn.Pkg() == b.pkg.Types && from != d.name {
-			if other := b.drafts[from]; other != nil && other.methods[fn.Name()] != nil && len(other.methods[fn.Name()].limits) > 0 {
-				b.res.Diags.Add(errPromotedLimit(first, d.name, fn.Name(), from))
-				return false
-			}
-		}
 	}
 	var limits []*directive.Directive
 	if fn.Exported() {
@@ -153,6 +157,9 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 		m.File = md.file
 	}
 	if len(limits) == 0 {
+		if from := b.promotedLimit(d, fn, declared); from != "" {
+			b.res.Diags.Add(errPromotedLimit(first, d.name, fn.Name(), from))
+		}
 		return false
 	}
 	if m.File == "" {
@@ -212,6 +219,43 @@ func methodNames(t types.Type) []string {
 		names = append(names, sel.Obj().Name())
 	}
 	return names
+}
+
+// causeOf returns why the signature of fn does not type-check, as far as that is
+// known.
+func (b *builder) causeOf(fn *types.Func, md *methodDraft) string {
+	if md != nil {
+		return b.brokenBecause(md.decl)
+	}
+	for _, f := range b.pkg.Signatures() {
+		for _, d := range f.Decls {
+			if decl, ok := d.(*ast.FuncDecl); ok && decl.Name.Pos() == fn.Pos() {
+				return b.brokenBecause(decl)
+			}
+		}
+	}
+	return ""
+}
+
+// promotedLimit returns the type from which fn is promoted if it is limited there,
+// or "".
+func (b *builder) promotedLimit(d *draft, fn *types.Func, declared bool) string {
+	from := receiverName(fn)
+	if declared || from == "" || fn.Pkg() == b.pkg.Types && from == d.name {
+		return ""
+	}
+	other := b.all[fn.Pkg().Path()+"."+from]
+	if other == nil {
+		return ""
+	}
+	md := other.methods[fn.Name()]
+	if md != nil && len(md.limits) > 0 || len(other.limits) > 0 && fn.Exported() && (md == nil || md.off == nil) {
+		if fn.Pkg() != b.pkg.Types {
+			from = fn.Pkg().Name() + "." + from
+		}
+		return from
+	}
+	return ""
 }
 
 // recvVarName is what the source calls the receiver of fn.
@@ -304,6 +348,26 @@ func (b *builder) implements(w *Wrapper, d *draft, v *directive.Value) {
 			return
 		}
 		w.Implements = append(w.Implements, tn.Type())
+	}
+}
+
+// checkImplements reports the methods that w lacks of the interface that it is to
+// implement.
+func (b *builder) checkImplements(w *Wrapper, d *draft) {
+	for _, t := range w.Implements {
+		iface := t.Underlying().(*types.Interface)
+		for i := range iface.NumMethods() {
+			want := iface.Method(i)
+			has := slices.ContainsFunc(w.Methods, func(m *Method) bool {
+				return m.Name == want.Name() && types.Identical(m.Sig, want.Type()) &&
+					(want.Exported() || want.Pkg() == b.pkg.Types)
+			})
+			if !has {
+				v := &d.wrapper.Option("implements").Value
+				sig := strings.TrimPrefix(types.TypeString(want.Type(), types.RelativeTo(b.pkg.Types)), "func")
+				b.res.Diags.Add(errUnresolvedInterface(v.Pos(0), v.Text, fmt.Sprintf("%s has no method %s%s", d.name, want.Name(), sig)))
+			}
+		}
 	}
 }
 

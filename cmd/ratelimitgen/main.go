@@ -44,8 +44,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/generator"
+	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser"
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 )
@@ -100,6 +102,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case "check":
 		return c.generate(args[1:], true)
 	default:
+		if s := diag.Suggest(verb, []string{"check", "help", "version"}); s != "" && !strings.ContainsAny(verb, "./") {
+			return c.trouble(fmt.Errorf("unknown verb %q; did you mean %q? A package is named like ./%[1]s", verb, s))
+		}
 		return c.generate(args, false)
 	}
 }
@@ -196,10 +201,10 @@ func (c *command) generate(args []string, check bool) int {
 	if check {
 		return c.report(dir, changes)
 	}
+	if err := generator.Apply(changes); err != nil {
+		return c.trouble(err)
+	}
 	for _, ch := range changes {
-		if err := generator.Apply([]generator.Change{ch}); err != nil {
-			return c.trouble(err)
-		}
 		verb := "wrote"
 		if ch.Kind == generator.Orphaned {
 			verb = "removed"

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/ratelimitgen/ratelimitgen/generator"
@@ -164,6 +166,7 @@ func TestHelpAndVersion(t *testing.T) {
 		{[]string{"help", "directives", "window"}, exitDone, "duration"},
 		{[]string{"help", "directives", "nonsense"}, exitTrouble, "nonsense"},
 		{[]string{"help", "nonsense"}, exitTrouble, "nonsense"},
+		{[]string{"chekc", "./..."}, exitTrouble, `did you mean "check"?`},
 		{[]string{"version"}, exitDone, "ratelimitgen "},
 	} {
 		var stdout, stderr bytes.Buffer
@@ -171,5 +174,55 @@ func TestHelpAndVersion(t *testing.T) {
 		if got := stdout.String() + stderr.String(); code != c.code || !strings.Contains(got, c.want) {
 			t.Errorf("%q: exit status %d, printed %q; want %d and %q in it", c.args, code, got, c.code, c.want)
 		}
+	}
+}
+
+func TestAnUnwritableDirectoryLeavesEveryFileAsItWas(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{
+		"a/a.go": strings.Replace(limitedSource, "package p", "package a", 1),
+		"z/z.go": strings.Replace(limitedSource, "package p", "package z", 1),
+	})
+	// A directory where the temporary file should go is in the way of root too.
+	if err := os.MkdirAll(filepath.Join(dir, "z", fmt.Sprintf(".%s.%d.tmp", generator.OutputName, os.Getpid()), "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := ratelimitgen(t, dir, "./...")
+	if code != exitTrouble || stdout != "" || !strings.Contains(stderr, filepath.Join("z", generator.OutputName)) {
+		t.Errorf("exit status %d, printed %q and %q", code, stdout, stderr)
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, "a"))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("a holds %v, %v", entries, err)
+	}
+}
+
+func TestOnlyOutputOfTheMainModuleIsRemoved(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{
+		"p/p.go":     "package p\n",
+		"p/other.go": generator.Header + "\n\npackage p\n",
+	})
+	outside := t.TempDir()
+	writeFile(t, filepath.Join(outside, generator.OutputName), []byte(generator.Header+"\n\npackage x\n"))
+	if code, stdout, stderr := ratelimitgen(t, dir, "./..."); code != exitDone || stdout+stderr != "" {
+		t.Errorf("a file of another name: exit status %d, printed %q and %q", code, stdout, stderr)
+	}
+	if code, stdout, _ := ratelimitgen(t, dir, outside); code == exitDone || stdout != "" {
+		t.Errorf("a file outside of the module: exit status %d, printed %q", code, stdout)
+	}
+	if !exists(t, filepath.Join(outside, generator.OutputName)) {
+		t.Error("a file outside of the module was removed")
+	}
+}
+
+func TestAPipeInTheWayIsAForeignFile(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{"p/p.go": limitedSource})
+	if err := syscall.Mkfifo(filepath.Join(dir, "p", generator.OutputName), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := ratelimitgen(t, dir, "./p"); code == exitDone || stderr == "" {
+		t.Errorf("exit status %d, printed %q", code, stderr)
 	}
 }

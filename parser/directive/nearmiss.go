@@ -15,7 +15,7 @@ import (
 // upper-case letter in the wrong place into such a comment without a word. Other
 // text is prose.
 func nearMiss(comment string, pos diag.Pos) (diag.Diagnostic, bool) {
-	const word = "ratelimit"
+	const word = prefixWord
 	var s string
 	block := strings.HasPrefix(comment, "/*")
 	switch {
@@ -45,6 +45,56 @@ func nearMiss(comment string, pos diag.Pos) (diag.Diagnostic, bool) {
 	}
 	spelling, _, _ = strings.Cut(spelling, "\n")
 	return errNearMiss(pos, comment, block, Prefix+strings.TrimRight(spelling, " \t\r")), true
+}
+
+// misspelt reports a comment whose first word was meant to be ratelimit, or that
+// lacks the colon: //ratelimt:max=5, ///rate-limit:max=5, //ratelimit max=5. What may
+// be prose is reported only if it goes on with an option and "=".
+func misspelt(comment string, pos diag.Pos) (diag.Diagnostic, bool) {
+	rest, ok := strings.CutPrefix(comment, "//")
+	if !ok {
+		return diag.Diagnostic{}, false
+	}
+	text := trimSpace(strings.TrimLeft(rest, "/"))
+	tight := len(text) == len(strings.TrimLeft(rest, "/")) // no blank before the word
+	word := text[:len(text)-len(strings.TrimLeftFunc(text, isPrefixRune))]
+	if word == "" || diag.Suggest(word, []string{prefixWord}) == "" {
+		return diag.Diagnostic{}, false
+	}
+	exact := word == prefixWord
+	text = strings.TrimRight(text[len(word):], " \t\r")
+	var spelling string
+	switch body := trimSpace(text); {
+	case text == "":
+		spelling, ok = "max=5 window=1m", exact && tight
+	case text[0] == '=':
+		spelling, ok = "max"+text, tight
+	case body[0] == ':':
+		spelling, ok = respell(trimSpace(body[1:]))
+		ok = ok && (tight || setsOption(spelling))
+	case len(body) < len(text):
+		spelling, ok = respell(body)
+		ok = ok && setsOption(spelling)
+	default:
+		ok = false
+	}
+	if !ok {
+		return diag.Diagnostic{}, false
+	}
+	return errNearMiss(pos, comment, false, Prefix+spelling), true
+}
+
+// setsOption reports whether text begins with an option and "=".
+func setsOption(text string) bool {
+	name := leadingName(text)
+	return isAssign(text[len(name):]) && slices.ContainsFunc(registry, func(v Verb) bool { return v.option(name) != nil })
+}
+
+// prefixWord is Prefix without its punctuation.
+const prefixWord = "ratelimit"
+
+func isPrefixRune(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || r == '-' || r == '_'
 }
 
 // respell returns text as a directive would have it if it begins with a verb or

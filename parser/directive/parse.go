@@ -32,6 +32,9 @@ func Parse(comment string, pos diag.Pos) (*Directive, diag.List) {
 	if d, ok := nearMiss(comment, pos); ok {
 		return nil, diag.List{d}
 	}
+	if d, ok := misspelt(comment, pos); ok {
+		return nil, diag.List{d}
+	}
 	return nil, nil
 }
 

@@ -7,10 +7,12 @@ import (
 	"go/parser"
 	"go/types"
 	"slices"
+	"strings"
 )
 
 // Check type-checks p again with one more file and returns the errors that lie in
-// that file, or concern it. It is how output is verified before it is written.
+// that file. That it uses something whose type does not resolve is one of them,
+// unlike for the files of p. It is how output is verified before it is written.
 func (p *Package) Check(name string, src []byte) (*types.Package, []error) {
 	pkg, errs := p.check(name, src)
 	if len(errs) == 0 || p.ld.cfg.Full {
@@ -60,6 +62,29 @@ func (p *Package) check(name string, src []byte) (*types.Package, []error) {
 	// The other files have no bodies left, and their errors do not count.
 	conf.IgnoreFuncBodies = false
 	files := append(slices.Clone(p.signatures), extra)
-	pkg, _ := conf.Check(p.Path, p.ld.fset, files, nil)
-	return pkg, errs
+	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
+	pkg, _ := conf.Check(p.Path, p.ld.fset, files, &info)
+	return pkg, append(errs, p.ld.unknownIn(extra, info.Uses)...)
 }
+
+// unknownIn returns an error for each name in file of something whose type is not
+// known: the type checker takes anything for it, so as not to repeat itself.
+func (ld *loader) unknownIn(file *ast.File, uses map[*ast.Ident]types.Object) []error {
+	var errs []error
+	for n := range ast.Preorder(file) {
+		id, ok := n.(*ast.Ident)
+		if !ok {
+			continue
+		}
+		switch obj := uses[id].(type) {
+		case *types.Var, *types.Func, *types.Const, *types.TypeName:
+			if strings.Contains(types.TypeString(obj.Type(), nil), "invalid type") {
+				errs = append(errs, types.Error{Fset: ld.fset, Pos: id.Pos(), Msg: id.Name + " has a type that does not resolve"})
+			}
+		}
+	}
+	return errs
+}
+
+// Signatures returns the files of p as they were checked, without function bodies.
+func (p *Package) Signatures() []*ast.File { return p.signatures }

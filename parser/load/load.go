@@ -1,15 +1,52 @@
 // Package load type-checks packages as far as their signatures go, and no
 // further. It asks the go command for the graph of imports without building
-// anything, takes packages outside of the main modules from their export data,
-// and checks the others from source with their function bodies dropped. Of the
-// graph only what the signatures mention is read, so the cost depends on the
-// packages asked for and not on the tree that they live in.
+// anything, takes packages outside of the main modules from their export data
+// (unless they depend on the main modules themselves, or have none), and checks the
+// others from source with their function bodies dropped. Of the graph only what the
+// signatures mention is read, so the cost depends on the packages asked for and not
+// on the tree that they live in.
 //
-// Packages that are only imported are outlined: their types, the exported fields of
-// those, and constants are all that a signature and a key can depend on.
-// Where that could be wrong (an embedded type promotes its methods, a key calls
-// one), packages are taken in full; and whatever fails to check is checked once
-// more with Config.Full before anybody hears of it.
+// # Outlines
+//
+// Of a package that is only imported, the outline is taken: its types, constants
+// and the exported methods, but no functions, variables and unexported methods. Of
+// the imports it keeps those that exported and embedded fields, interfaces, type
+// parameters and constants mention. An unexported field or an exported method that
+// mentions another package gives way to a placeholder. What fails to check is
+// checked once more with Config.Full before anybody hears of it, so it does no harm
+// that an outline knows less. It must never answer a question in another way than
+// the package in full does:
+//
+//   - What a selector means depends on the names of fields and methods at each
+//     depth. Of the exported ones all are there, and every embedded field is. Those
+//     that are not exported have no meaning outside of their package.
+//   - A method with a placeholder for its signature takes a parameter of a type of
+//     which there are no values, so no call of it is right, and no interface has it.
+//   - Methods that are promoted to a type of a package that was asked for must have
+//     their signatures: a package is not outlined if it has a type that is embedded
+//     there, or is what a type there is defined as, and so on through what that
+//     embeds.
+//   - A struct type with a placeholder has a field whose name no source has, so it
+//     is not identical to a struct type without a name, to or from which it could be
+//     assigned. Those are never changed themselves.
+//   - A struct type with a placeholder can only be compared if the package in full
+//     says so: the placeholder cannot, unless it stands for pointers, channels and
+//     interfaces alone.
+//   - Constants and the lengths of arrays are computed from constants, from lengths
+//     and from sizes. Constants are all there. A package that calls len or cap for
+//     them, which may be about a variable or an unexported field, is not outlined.
+//     Where anything calls unsafe.Sizeof or the like, nothing is.
+//   - Names that dot imports bring are those of the file. A package that a package
+//     in full imports so is not outlined.
+//   - A name that is not in the outline could stand for something outer instead,
+//     which can only be a predeclared type or constant; that the package in full has
+//     a function or variable of its name makes it an error there.
+//   - What depends on something that is not in the outline has a type that does not
+//     resolve, and the type checker takes anything for that. Package.Check refuses
+//     output that uses such a thing.
+//
+// Sizes are those of the platform that the go command builds for. A type that
+// depends on the platform is taken as it is there.
 //
 // Packages that do not compile are loaded all the same: what is wrong in them is
 // for the caller to judge, by the types it needs.
@@ -17,12 +54,13 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"go/ast"
-	"go/build"
 	"go/token"
 	"go/types"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,7 +72,7 @@ import (
 type depth uint8
 
 const (
-	// outlined: exported types with their exported fields, and constants.
+	// outlined: what the package comment says.
 	outlined depth = iota
 	// bodiless: everything but the bodies of functions.
 	bodiless
@@ -54,8 +92,8 @@ type Config struct {
 	// Syntax reports whether the full syntax of a file of a loaded package is needed;
 	// nil means that of all.
 	Syntax func(filename string) bool
-	// Full takes imported packages of the main modules in full, with functions,
-	// methods and unexported fields.
+	// Full takes imported packages in full where they are checked from source, without
+	// outlines.
 	Full bool
 	// Output reports whether a file is left out: what a former run wrote must not
 	// influence this one.
@@ -74,11 +112,13 @@ type Package struct {
 	Names []string
 	// Files is the full syntax, with comments, of those that Config.Syntax asks for.
 	Files []*ast.File
-	// Errors are what the type checker and the parser found.
+	// Errors are what the type checker found.
 	Errors []error
 
 	signatures []*ast.File
-	embedded   map[string]bool // import paths of types that this package embeds
+	syntax     map[string]error // by file, why it is not known in full
+	conflicts  []*Error         // files of other packages
+	embedded   map[string]bool  // import paths of types that this package embeds
 	ld         *loader
 }
 
@@ -121,13 +161,27 @@ type loader struct {
 	failed   map[string]error
 	checking map[string]bool // being checked from source, to find cycles
 	resolved map[string]bool // seen by resolve
+	foreign  map[string]bool // outside of the main modules, but depending on them
+	sizes    types.Sizes
 	// full is the same with Config.Full, once something needed it.
 	full *Result
 }
 
+// errSized is that an outline does not do: something depends on sizes.
+var errSized = errors.New("a type or constant depends on unsafe.Sizeof or the like, which an outline cannot tell")
+
 // Load loads the packages that patterns name. It returns an error if the go
 // command cannot be run at all.
 func Load(ctx context.Context, cfg Config, patterns ...string) (*Result, error) {
+	res, err := cfg.load(ctx, patterns)
+	if errors.Is(err, errSized) {
+		cfg.Full = true
+		return cfg.load(ctx, patterns)
+	}
+	return res, err
+}
+
+func (cfg Config) load(ctx context.Context, patterns []string) (*Result, error) {
 	ld := &loader{
 		ctx:      ctx,
 		cfg:      cfg,
@@ -138,8 +192,13 @@ func Load(ctx context.Context, cfg Config, patterns ...string) (*Result, error) 
 		imported: map[string]*types.Package{"unsafe": types.Unsafe},
 		exported: map[string]string{},
 		failed:   map[string]error{},
+		foreign:  map[string]bool{},
 		checking: map[string]bool{},
 		resolved: map[string]bool{"unsafe": true, "C": true},
+	}
+	var err error
+	if ld.sizes, err = goSizes(ctx, cfg.Dir); err != nil {
+		return nil, err
 	}
 	listed, err := ld.list(packages.NeedName|packages.NeedFiles|packages.NeedImports|packages.NeedDeps|packages.NeedModule,
 		slices.Concat(patterns, cfg.Also))
@@ -147,7 +206,7 @@ func Load(ctx context.Context, cfg Config, patterns ...string) (*Result, error) 
 		return nil, err
 	}
 	res := &Result{Fset: ld.fset, ld: ld}
-	packages.Visit(listed, nil, func(p *packages.Package) { ld.graph[p.PkgPath] = p })
+	packages.Visit(listed, nil, func(p *packages.Package) { ld.addToGraph(p) })
 	for _, root := range listed {
 		if slices.Contains(cfg.Also, root.PkgPath) {
 			if len(root.Errors) > 0 {
@@ -163,10 +222,15 @@ func Load(ctx context.Context, cfg Config, patterns ...string) (*Result, error) 
 			}
 			continue
 		}
+		if !ofMain(root) {
+			res.Errors = append(res.Errors, notOfMain(root))
+			continue
+		}
 		p, err := ld.parse(root, whole)
 		if err != nil {
 			return nil, err
 		}
+		res.Errors = append(res.Errors, p.conflicts...)
 		res.Packages = append(res.Packages, p)
 	}
 	if err := ld.resolve(res.Packages, cfg.Also...); err != nil {
@@ -177,6 +241,14 @@ func Load(ctx context.Context, cfg Config, patterns ...string) (*Result, error) 
 	}
 	slices.SortFunc(res.Packages, func(a, b *Package) int { return strings.Compare(a.Dir, b.Dir) })
 	return res, nil
+}
+
+// notOfMain is what is wrong with a root that no main module has.
+func notOfMain(root *packages.Package) *Error {
+	return &Error{
+		Pos: root.GoFiles[0] + ":1:1",
+		Msg: fmt.Sprintf("package %s is not in the main module; ratelimitgen only writes to packages of main modules", root.PkgPath),
+	}
 }
 
 // Dirs returns the directories of those packages among patterns that belong to the
@@ -192,7 +264,7 @@ func Dirs(ctx context.Context, cfg Config, patterns ...string) ([]string, error)
 		if len(p.Errors) > 0 {
 			return nil, &Error{Pos: p.Errors[0].Pos, Msg: p.Errors[0].Msg}
 		}
-		if fromSource(p) && p.Dir != "" {
+		if ofMain(p) && p.Dir != "" {
 			dirs = append(dirs, p.Dir)
 		}
 	}
@@ -223,6 +295,26 @@ func (ld *loader) list(mode packages.LoadMode, patterns []string) ([]*packages.P
 	return pkgs, nil
 }
 
+// goSizes returns the sizes of the platform that the go command builds for in dir,
+// which its own configuration decides as well as the environment.
+func goSizes(ctx context.Context, dir string) (types.Sizes, error) {
+	cmd := exec.CommandContext(ctx, "go", "env", "GOARCH")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if ctxErr := ctx.Err(); ctxErr != nil {
+		return nil, ctxErr
+	}
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	arch := strings.TrimSpace(string(out))
+	sizes := types.SizesFor("gc", arch)
+	if sizes == nil {
+		return nil, fmt.Errorf("go env: GOARCH is %q, whose sizes are not known", arch)
+	}
+	return sizes, nil
+}
+
 // parse reads the files of node.
 func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 	if depth == outlined && ld.cfg.Full {
@@ -231,19 +323,26 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 	p := &Package{
 		Path:     node.PkgPath,
 		Name:     node.Name,
+		syntax:   map[string]error{},
 		embedded: map[string]bool{},
 		ld:       ld,
 	}
-	ld.source[node.PkgPath] = p
 	if node.Module != nil && node.Module.GoVersion != "" {
 		p.GoVersion = "go" + node.Module.GoVersion
 	}
+	nameOf := packageNames(node)
+	type source struct {
+		file *ast.File
+		full bool
+	}
+	var files []source
+	keep := depth
 	for _, name := range node.GoFiles {
 		if filepath.Ext(name) != ".go" {
 			continue
 		}
 		p.Dir = filepath.Dir(name)
-		src, err := os.ReadFile(name)
+		src, err := readFile(name)
 		if err != nil {
 			return nil, err
 		}
@@ -251,50 +350,95 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 			continue
 		}
 		p.Names = append(p.Names, name)
-		depth := depth
-		if depth == whole && ld.cfg.Syntax != nil && !ld.cfg.Syntax(name) {
-			depth = bodiless
-		}
-		full, sig, err := parseFile(ld.fset, name, src, depth, packageNames(node))
+		full := depth == whole && (ld.cfg.Syntax == nil || ld.cfg.Syntax(name))
+		file, err := parseFile(ld.fset, name, src, full)
 		if err != nil {
-			p.Errors = append(p.Errors, err)
+			p.syntax[name] = err
 		}
-		if sig == nil {
+		if file == nil {
 			continue
 		}
+		if len(files) == 0 {
+			// What the go command says may be the name of a package that is left out.
+			p.Name = file.Name.Name
+		} else if file.Name.Name != p.Name {
+			err := ld.conflict(files[0].file, file, p.Dir)
+			p.syntax[name] = err
+			p.conflicts = append(p.conflicts, err)
+			continue
+		}
+		files = append(files, source{file, full})
+		if keep == outlined && measured(file) {
+			keep = bodiless
+		}
+	}
+	for _, f := range files {
+		sig := signatures(f.file, keep, nameOf)
+		if !ld.cfg.Full && sized(sig) {
+			return nil, errSized
+		}
 		p.signatures = append(p.signatures, sig)
-		if depth == whole {
-			p.Files = append(p.Files, full)
+		if f.full {
+			p.Files = append(p.Files, f.file)
 		}
 		if depth != outlined {
-			for path := range embeddedPaths(sig, packageNames(node)) {
+			for path := range embeddedPaths(sig, nameOf) {
 				p.embedded[ld.resolvePath(p.Path, path)] = true
 			}
 		}
 	}
-	if p.Name == "" && len(p.signatures) > 0 {
-		p.Name = p.signatures[0].Name.Name
-	}
+	ld.source[node.PkgPath] = p
 	return p, nil
 }
+
+// readFile reads a source file. What is not a regular one holds no source, and
+// might never end.
+func readFile(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &os.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(name)
+}
+
+// conflict is what the go command says of two files of a directory that do not
+// belong to the same package.
+func (ld *loader) conflict(a, b *ast.File, dir string) *Error {
+	of := func(f *ast.File) string {
+		return fmt.Sprintf("%s (%s)", f.Name.Name, filepath.Base(ld.position(f.Name.Pos()).Filename))
+	}
+	return &Error{
+		Pos: ld.position(b.Name.Pos()).String(),
+		Msg: fmt.Sprintf("found packages %s and %s in %s", of(a), of(b), ld.relative(dir)),
+	}
+}
+
+func (ld *loader) position(pos token.Pos) token.Position { return ld.fset.PositionFor(pos, false) }
 
 // packageNames returns a function that tells the name of the package at an import
 // path of node, or "" if it is unknown.
 func packageNames(node *packages.Package) func(path string) string {
 	return func(path string) string {
-		if dep := node.Imports[path]; dep != nil {
+		// A name that the go command has doubts about may be that of a left-out file.
+		if dep := node.Imports[path]; dep != nil && len(dep.Errors) == 0 {
 			return dep.Name
 		}
 		return ""
 	}
 }
 
+// SyntaxError returns what is wrong with the syntax of a file of p, or nil.
+func (p *Package) SyntaxError(name string) error { return p.syntax[name] }
+
 func (ld *loader) config(p *Package, report func(error)) *types.Config {
 	return &types.Config{
 		IgnoreFuncBodies: true,
 		FakeImportC:      true,
 		Importer:         importer{ld, p},
-		Sizes:            types.SizesFor("gc", build.Default.GOARCH),
+		Sizes:            ld.sizes,
 		GoVersion:        p.GoVersion,
 		Error:            report,
 	}

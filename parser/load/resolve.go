@@ -8,9 +8,24 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
+// ofMain reports whether p belongs to a main module.
+func ofMain(p *packages.Package) bool { return p.Module != nil && p.Module.Main }
+
+// addToGraph adds p, whose imports have been added before.
+func (ld *loader) addToGraph(p *packages.Package) {
+	ld.graph[p.PkgPath] = p
+	for _, dep := range p.Imports {
+		if !ofMain(p) && (ofMain(dep) || ld.foreign[dep.PkgPath]) {
+			ld.foreign[p.PkgPath] = true
+		}
+	}
+}
+
 // fromSource reports whether p is checked from source: packages of the main
-// modules are, since nothing of them need be compiled for that.
-func fromSource(p *packages.Package) bool { return p.Module != nil && p.Module.Main }
+// modules are, since nothing of them need be compiled for that, and so is what
+// depends on one of those, since its export data would speak of another package of
+// the same path.
+func (ld *loader) fromSource(p *packages.Package) bool { return ofMain(p) || ld.foreign[p.PkgPath] }
 
 // resolve parses what the signatures of roots need, transitively, and then asks
 // once for the export data of everything outside of the main modules.
@@ -29,7 +44,7 @@ func (ld *loader) resolve(roots []*Package, also ...string) error {
 			case node == nil:
 				ld.failed[path] = fmt.Errorf("package %s is not among the dependencies of the module", path)
 			case ld.source[path] != nil:
-			case fromSource(node):
+			case ld.fromSource(node):
 				p, err := ld.parse(node, depth)
 				if err != nil {
 					return err
@@ -41,12 +56,12 @@ func (ld *loader) resolve(roots []*Package, also ...string) error {
 		}
 		return nil
 	}
-	if err := visit(also, outlined); err != nil {
-		return err
-	}
 	for {
 		// What is needed in full comes first, so that nothing is outlined that turns
 		// out to be needed in full.
+		if err := visit(also, bodiless); err != nil {
+			return err
+		}
 		for i := 0; i < len(queue); i++ {
 			if err := visit(sortedKeys(queue[i].embedded), bodiless); err != nil {
 				return err

@@ -4,25 +4,24 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"slices"
 	"strconv"
 )
 
-// parseFile parses src and returns its signatures, and its full syntax for a whole
-// file. A file with syntax errors yields what could be made of it, and nil if that
-// is nothing.
-func parseFile(fset *token.FileSet, name string, src []byte, depth depth, nameOf func(string) string) (file, sig *ast.File, err error) {
+// parseFile parses src, without the bodies of functions unless keepBodies is set. A
+// file with syntax errors yields what could be made of it, and nil if that is
+// nothing.
+func parseFile(fset *token.FileSet, name string, src []byte, keepBodies bool) (*ast.File, error) {
 	mode := parser.SkipObjectResolution
-	if depth == whole {
+	if keepBodies {
 		mode |= parser.ParseComments
 	} else {
 		src = stripBodies(src)
 	}
-	file, err = parser.ParseFile(fset, name, src, mode)
+	file, err := parser.ParseFile(fset, name, src, mode)
 	if file == nil || file.Name == nil || file.Name.Name == "" || file.Name.Name == "_" {
-		return nil, nil, err
+		return nil, err
 	}
-	return file, signatures(file, depth, nameOf), err
+	return file, err
 }
 
 // signatures returns a copy of file without the content of function bodies,
@@ -36,30 +35,24 @@ func signatures(file *ast.File, depth depth, nameOf func(string) string) *ast.Fi
 	for _, d := range file.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
-			if depth == outlined || d.Recv == nil && (d.Name.Name == "init" || d.Name.Name == "_") {
+			if d.Recv == nil && (d.Name.Name == "init" || d.Name.Name == "_") {
 				continue // nothing can name it
 			}
-			bodiless := *d
-			if d.Body != nil {
-				bodiless.Body = &ast.BlockStmt{Lbrace: d.Body.Lbrace, Rbrace: d.Body.Rbrace}
-			}
-			sig.Decls = append(sig.Decls, &bodiless)
+			sig.Decls = append(sig.Decls, withoutBody(d))
 		case *ast.GenDecl:
-			switch {
-			case d.Tok == token.IMPORT:
+			if d.Tok == token.IMPORT {
 				specs = append(specs, d)
-			case depth != outlined:
-				sig.Decls = append(sig.Decls, d)
-			case d.Tok == token.TYPE:
-				sig.Decls = append(sig.Decls, outlineTypes(d))
-			case d.Tok == token.CONST:
-				sig.Decls = append(sig.Decls, d) // an array's length may depend on it
+				continue
 			}
+			sig.Decls = append(sig.Decls, d)
 		default:
 			sig.Decls = append(sig.Decls, d)
 		}
 	}
-	used := qualifiers(sig.Decls)
+	if depth == outlined {
+		sig.Decls = outline(sig.Decls)
+	}
+	used := qualifiers(sig.Decls...)
 	sig.Imports = nil
 	var imports []ast.Decl
 	for _, d := range specs {
@@ -80,36 +73,17 @@ func signatures(file *ast.File, depth depth, nameOf func(string) string) *ast.Fi
 	return &sig
 }
 
-// outlineTypes returns d without the unexported fields of structs. An embedded
-// field stays, whatever its name: it may promote exported ones. Interfaces keep
-// their methods: without them, everything could be passed for one.
-func outlineTypes(d *ast.GenDecl) *ast.GenDecl {
-	outline := *d
-	outline.Specs = make([]ast.Spec, len(d.Specs))
-	for i, s := range d.Specs {
-		spec := *s.(*ast.TypeSpec)
-		if t, ok := spec.Type.(*ast.StructType); ok {
-			spec.Type = &ast.StructType{Struct: t.Struct, Fields: filterFields(t.Fields, func(f *ast.Field) bool {
-				return len(f.Names) == 0 || slices.ContainsFunc(f.Names, (*ast.Ident).IsExported)
-			})}
-		}
-		outline.Specs[i] = &spec
+func withoutBody(d *ast.FuncDecl) *ast.FuncDecl {
+	bodiless := *d
+	if d.Body != nil {
+		bodiless.Body = &ast.BlockStmt{Lbrace: d.Body.Lbrace, Rbrace: d.Body.Rbrace}
 	}
-	return &outline
-}
-
-func filterFields(fields *ast.FieldList, keep func(*ast.Field) bool) *ast.FieldList {
-	kept := &ast.FieldList{Opening: fields.Opening, Closing: fields.Closing}
-	for _, f := range fields.List {
-		if keep(f) {
-			kept.List = append(kept.List, f)
-		}
-	}
-	return kept
+	return &bodiless
 }
 
 // embeddedPaths returns the import paths of the packages from which types of file
-// get methods: by embedding a type, or by being defined as one.
+// get methods: by embedding a type, or by being defined as one. A dot import may be
+// one of them, and what it declares counts as names of the file in any case.
 func embeddedPaths(file *ast.File, nameOf func(string) string) map[string]bool {
 	names := map[string]bool{}
 	note := func(t ast.Expr) {
@@ -160,9 +134,9 @@ func embeddedPaths(file *ast.File, nameOf func(string) string) map[string]bool {
 	return paths
 }
 
-// qualifiers returns the identifiers before a dot in decls, which are the package
+// qualifiers returns the identifiers before a dot in nodes, which are the package
 // names among other things. Bodies of function literals do not count.
-func qualifiers(decls []ast.Decl) map[string]bool {
+func qualifiers[N ast.Node](nodes ...N) map[string]bool {
 	used := map[string]bool{}
 	visit := func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -175,8 +149,8 @@ func qualifiers(decls []ast.Decl) map[string]bool {
 		}
 		return true
 	}
-	for _, d := range decls {
-		ast.Inspect(d, visit)
+	for _, n := range nodes {
+		ast.Inspect(n, visit)
 	}
 	return used
 }

@@ -331,12 +331,12 @@ func (g *Gate) examine(charges []Charge, verdicts []verdict) (admitted, asks boo
 		case kind == blocked:
 			v.RetryAfter = Never
 			admitted = admitted && c.policy.Mode == Shadow
+		case noKey && kind != unlimited:
+			fault = ErrNoKey // before the cost, which may be absent for the same reason
 		case ch.Cost < 0 || ch.Cost > most:
 			fault = ErrCost
 		case kind == unlimited:
 			v.Allowed, v.Remaining = true, Unlimited
-		case noKey:
-			fault = ErrNoKey
 		default:
 			v.asked, asks = true, true
 		}

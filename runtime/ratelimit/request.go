@@ -88,8 +88,24 @@ func WithRequest(ctx context.Context, r *Request) context.Context {
 	return context.WithValue(ctx, requestKey{}, r)
 }
 
-// RequestFrom returns the request that ctx carries, or nil.
+// RequestFrom returns the request that ctx carries, or nil. A nil ctx carries none.
 func RequestFrom(ctx context.Context) *Request {
+	if ctx == nil {
+		return nil
+	}
 	r, _ := ctx.Value(requestKey{}).(*Request)
 	return r
+}
+
+// ContextOf returns the context of r, such as an *http.Request, or the background
+// context if r is nil.
+func ContextOf[R interface {
+	comparable
+	Context() context.Context
+}](r R) context.Context {
+	var none R
+	if r == none {
+		return context.Background()
+	}
+	return r.Context()
 }
