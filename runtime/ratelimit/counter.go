@@ -46,7 +46,12 @@ type counter struct {
 	num      uint32
 	kind     kind
 	rule     rule
+	shadow   bool // of the policy, as the two below
+	dynamic  bool
+	shared   bool // calls without a key share a counter
+	ends     bool // calls end by a Permit
 	capacity int64
+	most     int64 // the greatest cost
 	window   int64 // µs
 	mix      uint64
 
@@ -57,7 +62,6 @@ type counter struct {
 	calendar  *calendar
 	queue     *leaky  // the algorithm, if its calls wait for their turn
 	locks     []int64 // µs
-	ends      bool    // calls end by a Permit
 
 	spill spill
 
@@ -73,7 +77,11 @@ func newCounter(p Policy, num int, calendar *calendar) *counter {
 	c := &counter{
 		policy:   p,
 		num:      uint32(num),
+		shadow:   p.Mode == Shadow,
+		dynamic:  p.Dynamic,
+		shared:   p.Global || p.OnEmpty == SharedEmpty,
 		capacity: p.Capacity(),
+		most:     p.Capacity(),
 		window:   int64(p.Window / time.Microsecond),
 		mix:      uint64(num) * 0x9e3779b97f4a7c15,
 		calendar: calendar,
@@ -157,7 +165,7 @@ func (c *counter) setRule() {
 
 // limits returns the limit and the capacity that a charge is decided by.
 func (c *counter) limits(ch *Charge) (limit, capacity int64) {
-	if !c.policy.Dynamic {
+	if !c.dynamic {
 		return c.policy.Limit, c.capacity
 	}
 	limit = min(ch.Limit, greatestLimit(c.policy.Algorithm))

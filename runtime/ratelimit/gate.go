@@ -17,6 +17,7 @@ type Gate struct {
 	store    Store    // nil: in memory
 	open     bool     // admits at once
 	fast     *counter // of a gate for which Allow can go straight to memory
+	quick    bool     // so can AllowAll
 	ends     *counter // one whose calls end by a Permit, or nil
 	queued   bool     // admitted calls may have to wait for their turn
 	waiters  waiters
@@ -114,6 +115,14 @@ func (g *Gate) AllowAll(ctx context.Context, charges []Charge) error {
 	if g != nil && g.open {
 		return nil
 	}
+	if g != nil && g.quick && g.isQuick(charges) {
+		if err := done(ctx); err != nil {
+			return err
+		}
+		if g.limiter.mem.takeAll(g.counters, charges) {
+			return nil
+		}
+	}
 	if err := g.checkEndless(); err != nil {
 		return err
 	}
@@ -125,6 +134,20 @@ func (g *Gate) AllowAll(ctx context.Context, charges []Charge) error {
 		return g.turn(ctx, charges, &c, nil)
 	}
 	return nil
+}
+
+// isQuick reports whether the counters alone decide, by costs above 0.
+func (g *Gate) isQuick(charges []Charge) bool {
+	if len(charges) != len(g.counters) {
+		return false
+	}
+	for i, c := range g.counters {
+		ch := &charges[i]
+		if ch.Skip || uint64(ch.Cost-1) >= uint64(c.capacity) || len(ch.Key) == 0 && !c.policy.Global {
+			return false
+		}
+	}
+	return true
 }
 
 // admit decides a call, and returns an error if it is refused.
@@ -194,7 +217,7 @@ func (g *Gate) Reset(ctx context.Context, keys ...[]byte) error {
 	}
 	for i, c := range g.counters {
 		key := c.key(keys[i])
-		if c.kind != counted || len(key) == 0 && !c.sharesEmpty() {
+		if c.kind != counted || len(key) == 0 && !c.shared {
 			continue
 		}
 		g.limiter.mem.reset(c, key)
@@ -215,9 +238,6 @@ func (c *counter) key(key []byte) []byte {
 	}
 	return key
 }
-
-// sharesEmpty reports whether calls without a key share a counter.
-func (c *counter) sharesEmpty() bool { return c.policy.Global || c.policy.OnEmpty == SharedEmpty }
 
 func done(ctx context.Context) error {
 	if ctx == nil {
@@ -241,12 +261,17 @@ func (g *Gate) decide(ctx context.Context, charges []Charge, c *call) error {
 	if err := done(ctx); err != nil {
 		return err
 	}
-	var few [4]verdict
-	verdicts := few[:]
-	if len(charges) > len(few) {
-		verdicts = make([]verdict, len(charges))
+	var verdicts []verdict
+	if n := len(charges); n <= 2 { // as most methods, so that little is cleared
+		var few [2]verdict
+		verdicts = few[:n]
+	} else {
+		var more [6]verdict
+		if verdicts = more[:]; n > len(more) {
+			verdicts = make([]verdict, n)
+		}
+		verdicts = verdicts[:n]
 	}
-	verdicts = verdicts[:len(charges)]
 
 	observed := g.limiter.observer != nil && c.mode != peeks
 	full := c.full || observed || c.mode == refuses
@@ -265,7 +290,7 @@ func (g *Gate) decide(ctx context.Context, charges []Charge, c *call) error {
 			c.speaker = g.counters[i]
 		}
 	} else {
-		c.decision = Decision{Allowed: admitted && err == nil}
+		c.decision.Allowed = admitted && err == nil
 	}
 	if admitted && err == nil {
 		for i := range verdicts {
@@ -313,24 +338,21 @@ func (g *Gate) examine(charges []Charge, verdicts []verdict) (admitted, asks boo
 		if c.kind == off || ch.Skip {
 			continue
 		}
-		noKey := len(ch.Key) == 0 && !c.sharesEmpty()
+		noKey := len(ch.Key) == 0 && !c.shared
 		if noKey && c.policy.OnEmpty == SkipEmpty {
 			continue
 		}
 		v := &verdicts[i]
 		v.spoken = true
-		kind, most := c.kind, c.capacity
-		switch {
-		case c.policy.Dynamic && kind == counted:
+		kind, most := c.kind, c.most
+		if c.dynamic && kind == counted {
 			kind, most = c.kindOf(ch)
-		case c.policy.Algorithm == TimeQuota:
-			most = 1
 		}
 		var fault error
 		switch {
 		case kind == blocked:
 			v.RetryAfter = Never
-			admitted = admitted && c.policy.Mode == Shadow
+			admitted = admitted && c.shadow
 		case noKey && kind != unlimited:
 			fault = ErrNoKey // before the cost, which may be absent for the same reason
 		case ch.Cost < 0 || ch.Cost > most:
@@ -341,7 +363,7 @@ func (g *Gate) examine(charges []Charge, verdicts []verdict) (admitted, asks boo
 			v.asked, asks = true, true
 		}
 		if fault != nil {
-			if c.policy.Mode == Enforce {
+			if !c.shadow {
 				return false, false, g.failed(c, c.limitOf(ch), fault, nil)
 			}
 			v.RetryAfter = Never
@@ -373,7 +395,7 @@ func (c *counter) kindOf(ch *Charge) (kind, int64) {
 
 // limitOf returns the Decision.Limit of a charge.
 func (c *counter) limitOf(ch *Charge) int64 {
-	if !c.policy.Dynamic || c.kind != counted {
+	if !c.dynamic || c.kind != counted {
 		return max(c.capacity, 0)
 	}
 	switch kind, _ := c.kindOf(ch); kind {
@@ -445,9 +467,22 @@ func decisionOf(c *counter, ch *Charge, o *Outcome) Decision {
 
 // refused returns the error of a refusal by the gate's only policy.
 func (g *Gate) refused(c *counter, o *Outcome) error {
-	e := g.newError(c, ErrLimited, decisionOf(c, nil, o))
-	e.Decision.ResetAt = g.limiter.wall().Add(o.ResetAfter)
-	return e
+	p := &c.policy
+	return &Error{
+		Kind: ErrLimited,
+		Decision: Decision{
+			Policy:     p.ID,
+			Limit:      c.capacity,
+			Remaining:  o.Remaining,
+			RetryAfter: o.RetryAfter,
+			ResetAt:    g.limiter.wall().Add(o.ResetAfter),
+		},
+		Method:    g.method,
+		File:      g.file,
+		Directive: p.Directive,
+		Message:   p.Message,
+		Status:    p.Status,
+	}
 }
 
 // newError returns the error of a call that c did not let through.

@@ -181,9 +181,15 @@ func (l *Limiter) Gate(spec *Spec) (*Gate, error) {
 		}
 		g.queued = g.queued || c.queue != nil
 	}
-	if c := counters[0]; len(counters) == 1 && c.kind == counted && c.rule != recorded &&
-		c.policy.Mode == Enforce && g.store == nil && l.observer == nil && !g.open {
-		g.fast = c
+	quick := g.store == nil && l.observer == nil && !g.open
+	for _, c := range counters {
+		quick = quick && c.kind == counted && c.rule != recorded && !c.shadow
+	}
+	switch n := len(counters); {
+	case quick && n == 1:
+		g.fast = counters[0]
+	case quick && n <= maxQuick:
+		g.quick = true
 	}
 	return g, nil
 }

@@ -83,6 +83,52 @@ func (m *memory) now() int64 {
 	return max(-1<<60, min(m.clock.Now().UnixMicro(), 1<<60))
 }
 
+// maxQuick is the largest number of policies that takeAll decides.
+const maxQuick = 4
+
+// takeAll decides costs of 1..capacity under at most maxQuick plain policies that
+// are enforced, charges them, and returns true. If that is not all there is to do,
+// since a key has no entry yet, or a policy refuses, it does nothing.
+func (m *memory) takeAll(counters []*counter, charges []Charge) bool {
+	type part struct {
+		place
+		e *entry
+	}
+	var few [maxQuick]part
+	parts := few[:len(charges)]
+	now := m.now()
+	var digest [sha256.Size]byte
+	var locks uint64
+	for i := range parts {
+		parts[i].place, _ = m.locate(counters[i], counters[i].key(charges[i].Key), &digest)
+		locks |= 1 << parts[i].shard
+	}
+	for b := locks; b != 0; b &= b - 1 {
+		m.shards[bits.TrailingZeros64(b)].mu.Lock()
+	}
+	admitted := true
+	for i := range parts {
+		p := &parts[i]
+		_, p.e = m.shards[p.shard].find(p.place, stored(counters[i].key(charges[i].Key), &digest))
+		if p.e == nil || p.e.last > now {
+			admitted = false
+			break
+		}
+	}
+	for i := 0; i < len(parts) && admitted; i++ {
+		p, c := &parts[i], counters[i]
+		admitted = c.admits(p.e, m.shards[p.shard].ring(c, p.e), now, charges[i].Cost)
+	}
+	for i := 0; i < len(parts) && admitted; i++ {
+		p, c := &parts[i], counters[i]
+		c.charge(p.e, m.shards[p.shard].ring(c, p.e), now, charges[i].Cost)
+	}
+	for b := locks; b != 0; b &= b - 1 {
+		m.shards[bits.TrailingZeros64(b)].mu.Unlock()
+	}
+	return admitted
+}
+
 // nowFor returns the time that c counts by, where now is that of most counters: the
 // calendar's windows need the wall clock.
 func (m *memory) nowFor(c *counter, now int64) int64 {

@@ -67,7 +67,7 @@ func (c *counter) isCertain() bool {
 
 // applies reports whether a charge has to be admitted by policy i.
 func (p *plan) applies(i int, ch *Charge) bool {
-	return p.states[i] != nil && !ch.Skip && (len(ch.Key) > 0 || p.states[i].c.sharesEmpty())
+	return p.states[i] != nil && !ch.Skip && (len(ch.Key) > 0 || p.states[i].c.shared)
 }
 
 // wait returns when a call will be admitted after those that are planned, and how

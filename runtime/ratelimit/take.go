@@ -51,25 +51,18 @@ func (s *slot) ask(ch *Charge, id uint64) ask {
 	return ask{t: s.t, off: s.off, cost: ch.Cost, limit: limit, capacity: capacity, id: id}
 }
 
-// decide settles the state at now and reports whether it admits a charge. It keeps
-// the state as it is if the call changes nothing.
+// decide settles the record at now and reports whether it admits a charge. It keeps
+// the record as it is if the call changes nothing.
 func (m *memory) decide(s *slot, ch *Charge, now int64, change bool) bool {
-	if s.c.rule == recorded {
-		view := &blank
-		if s.record != nil {
-			view = s.record
-		}
-		s.view, s.t, s.off = s.c.settleRecord(view, m.nowFor(s.c, now))
-		if change && s.view == s.record && !(s.isNew && s.spilled) {
-			s.c.moved(s.record, s.t, s.off)
-		}
-		return s.c.admitsRecord(s.view, s.ask(ch, 0))
+	view := &blank
+	if s.record != nil {
+		view = s.record
 	}
-	if s.entry != nil && !change {
-		s.copied, s.entry = *s.entry, nil
+	s.view, s.t, s.off = s.c.settleRecord(view, m.nowFor(s.c, now))
+	if change && s.view == s.record && !(s.isNew && s.spilled) {
+		s.c.moved(s.record, s.t, s.off)
 	}
-	s.t = s.c.settle(s.state(), now)
-	return s.c.admits(s.state(), m.ring(s), s.t, ch.Cost)
+	return s.c.admitsRecord(s.view, s.ask(ch, 0))
 }
 
 // take decides the charges whose verdicts are asked for as one, and charges them if
@@ -77,12 +70,17 @@ func (m *memory) decide(s *slot, ch *Charge, now int64, change bool) bool {
 // It fills the outcomes if asked to or if the call is refused, and the delays in
 // any case. What it charges is given back by the id.
 func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict, mode mode, id uint64, fill bool) bool {
-	var few [4]slot
-	slots := few[:]
-	if len(charges) > len(few) {
-		slots = make([]slot, len(charges))
+	var slots []slot
+	if n := len(charges); n <= 2 {
+		var few [2]slot
+		slots = few[:n]
+	} else {
+		var more [6]slot
+		if slots = more[:]; n > len(more) {
+			slots = make([]slot, n)
+		}
+		slots = slots[:n]
 	}
-	slots = slots[:len(charges)]
 
 	var digest [sha256.Size]byte
 	now := m.now()
@@ -121,8 +119,18 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 		if s.c == nil {
 			continue
 		}
-		s.ok = m.decide(s, &charges[i], now, mode != peeks && charges[i].Cost != 0) || mode == overdraws
-		admitted = admitted && (s.ok || s.c.policy.Mode == Shadow)
+		change := mode != peeks && charges[i].Cost != 0
+		if s.c.rule == recorded {
+			s.ok = m.decide(s, &charges[i], now, change)
+		} else {
+			if s.entry != nil && !change {
+				s.copied, s.entry = *s.entry, nil
+			}
+			s.t = s.c.settle(s.state(), now)
+			s.ok = s.c.admits(s.state(), m.ring(s), s.t, charges[i].Cost)
+		}
+		s.ok = s.ok || mode == overdraws
+		admitted = admitted && (s.ok || s.c.shadow)
 	}
 	charge := admitted && mode != peeks && mode != refuses
 	for i := range slots {
@@ -140,10 +148,13 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 		switch {
 		case charges[i].Cost == 0 || mode == peeks:
 		case s.ok && charge:
-			if s.c.rule == recorded {
+			switch {
+			case s.c.rule == recorded:
 				m.chargeRecord(s, &charges[i], &digest, id, delay)
-			} else {
+			case s.isNew || s.spilled || mode == overdraws:
 				m.chargeEntry(s, &charges[i], &digest, mode)
+			default:
+				s.c.charge(s.entry, m.ring(s), s.t, charges[i].Cost)
 			}
 		case !s.ok && s.c.rule == recorded:
 			m.refuse(s, &charges[i], &digest, mode != tries)
