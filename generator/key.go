@@ -142,6 +142,7 @@ type keyCode struct {
 	patterns       map[string]string // regular expression -> variable that holds it
 	caller         string            // variable with the request, "" if there is none
 	result         string            // what an absent value makes the function return
+	saturate       bool              // sums and products stop at the bounds of their type
 	raw            bool              // the key is one element, which need not be told from others
 	leaf           func(*block, keyexpr.Node, bool) string
 
@@ -251,6 +252,7 @@ func (k *keyCode) key(name string, tparams []*types.TypeParam, key *keyexpr.Key)
 func (k *keyCode) amount(name string, tparams []*types.TypeParam, e *keyexpr.Expr) *jen.Statement {
 	k.result = "-1"
 	k.leaf = k.int64
+	k.saturate = true
 	b := k.body(e)
 	k.element(b, e.Node, true)
 	return k.function(name, tparams, jen.Int64(), b.done())

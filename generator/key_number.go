@@ -18,6 +18,13 @@ func (k *keyCode) binary(b *block, n *keyexpr.Binary) val {
 		y := vals[1].in(precCompare + 1)
 		b.require(check{y + " != 0", y + " == 0"}, vals[1].use == useAlways)
 	}
+	if fn := saturating[n.Op]; fn != "" && k.saturate && !float {
+		return val{
+			text: k.runtime(fn) + "(" + vals[0].text + ", " + vals[1].text + ")",
+			prec: precPrimary,
+			use:  min(vals[0].use, vals[1].use),
+		}
+	}
 	prec := precedence[n.Op]
 	v := val{
 		text: vals[0].in(prec) + " " + n.Op + " " + vals[1].in(prec+1),
@@ -30,6 +37,9 @@ func (k *keyCode) binary(b *block, n *keyexpr.Binary) val {
 	}
 	return v
 }
+
+// saturating are the operators that would wrap around, and what stands for them.
+var saturating = map[string]string{"+": "AddUnits", "-": "SubUnits", "*": "MulUnits"}
 
 // int64 renders an integer as what amountFunc's functions return.
 func (k *keyCode) int64(b *block, n keyexpr.Node, _ bool) string {

@@ -209,7 +209,7 @@ func TestKeyFunctions(t *testing.T) {
 	if req == nil {
 		return -1
 	}
-	return int64(len(req.Tags) + 1)
+	return int64(ratelimit.AddUnits(len(req.Tags), 1))
 }`},
 		{"cost with a choice", pay, "Service", "Do", "cost:req?.Admin ? 1 : req?.N ?? 5", `func loginCost(req *Req) int64 {
 	if req != nil && req.Admin {
@@ -390,7 +390,7 @@ func loginWhen(req *Req, id string) bool {
 	if d == 0 || !(float64(float64(f)*2.5) >= -1<<63) || !(float64(float64(f)*2.5) < 1<<63) {
 		return -1
 	}
-	return int64(n*n/d) + int64(float64(float64(f)*2.5))
+	return ratelimit.AddUnits(int64(ratelimit.MulUnits(n, n)/d), int64(float64(float64(f)*2.5)))
 }`},
 		{"interface", genericSource, "Loader", "Load", "s.Name(), request.ip, append, string, ratelimit", `func loginKey(ctx context.Context, buf []byte, next Loader, append2 string, string2 string, ratelimit2 int) []byte {
 	buf = ratelimit.AppendText(buf, next.Name())
