@@ -4,23 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
 // Gate decides the calls of one method. It is safe for concurrent use. The zero
 // Gate returns errors; gates come from Limiter.Gate.
 type Gate struct {
-	limiter  *Limiter
-	method   string
-	file     string
-	counters []*counter
-	store    Store    // nil: in memory
-	open     bool     // admits at once
-	fast     *counter // of a gate for which Allow can go straight to memory
-	quick    bool     // so can AllowAll
-	ends     *counter // one whose calls end by a Permit, or nil
-	queued   bool     // admitted calls may have to wait for their turn
-	waiters  waiters
+	limiter    *Limiter
+	method     string
+	file       string
+	counters   []*counter
+	directives []string // of the counters
+	store      Store    // nil: in memory
+	open       bool     // admits at once
+	fast       *counter // of a gate for which Allow can go straight to memory
+	quick      bool     // so can AllowAll
+	ends       *counter // one whose calls end by a Permit, or nil
+	queued     bool     // admitted calls may have to wait for their turn
+	waiters    waiters
 }
 
 // Charge is one policy's part of a call.
@@ -479,10 +481,19 @@ func (g *Gate) refused(c *counter, o *Outcome) error {
 		},
 		Method:    g.method,
 		File:      g.file,
-		Directive: p.Directive,
+		Directive: g.directive(c),
 		Message:   p.Message,
 		Status:    p.Status,
 	}
+}
+
+// directive is the text that c was generated from on this gate's method. Methods of
+// one group share a counter, each with a directive of its own.
+func (g *Gate) directive(c *counter) string {
+	if i := slices.Index(g.counters, c); i >= 0 {
+		return g.directives[i]
+	}
+	return c.policy.Directive
 }
 
 // newError returns the error of a call that c did not let through.
@@ -493,7 +504,7 @@ func (g *Gate) newError(c *counter, kind error, d Decision) *Error {
 		Decision:  d,
 		Method:    g.method,
 		File:      g.file,
-		Directive: p.Directive,
+		Directive: g.directive(c),
 		Message:   p.Message,
 		Status:    p.Status,
 	}

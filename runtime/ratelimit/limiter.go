@@ -172,6 +172,9 @@ func (l *Limiter) Gate(spec *Spec) (*Gate, error) {
 		open:     l.disabled || allOff(spec.Policies),
 		store:    l.stores[spec.Policies[0].Store],
 	}
+	for i := range spec.Policies {
+		g.directives = append(g.directives, strings.Clone(spec.Policies[i].Directive))
+	}
 	for _, c := range counters {
 		if c.kind == off {
 			continue
@@ -250,7 +253,7 @@ func (l *Limiter) register(policies []Policy, calendars []*calendar) ([]*counter
 		switch {
 		case known == nil:
 			next++
-		case !reflect.DeepEqual(known.policy, c.policy):
+		case !known.policy.counts(c.policy):
 			return nil, fmt.Errorf("ratelimit: policy %q is registered already and differs: %+v, now %+v",
 				c.policy.ID, known.policy, c.policy)
 		default:
@@ -268,6 +271,14 @@ func (l *Limiter) register(policies []Policy, calendars []*calendar) ([]*counter
 		}
 	}
 	return counters, nil
+}
+
+// counts reports whether q, which has the ID of p, counts as p does. How their
+// directives and keys are written does not matter: methods of one group may name
+// their parameters differently.
+func (p Policy) counts(q Policy) bool {
+	q.Directive, q.Key = p.Directive, p.Key
+	return reflect.DeepEqual(p, q)
 }
 
 // wall is the time that Decision.ResetAt is counted from.
