@@ -80,7 +80,13 @@ func (p *plan) wait(g *Gate, charges []Charge, now int64) (at int64, wait time.D
 			at = max(at, from+p.states[i].wait(&charges[i], from))
 		}
 	}
-	return at, micros(at - now)
+	var delay int64
+	for i := range charges {
+		if p.applies(i, &charges[i]) {
+			delay = max(delay, p.states[i].delay(&charges[i], at))
+		}
+	}
+	return at, micros(at + delay - now)
 }
 
 func (p *plan) admit(charges []Charge, at int64) {
@@ -134,6 +140,16 @@ func (s *snapshot) wait(ch *Charge, now int64) int64 {
 		o = s.c.outcome(&s.entry, &s.ring, t, ch.Cost, false)
 	}
 	return o.RetryAfter.Microseconds()
+}
+
+// delay returns how long a charge that is admitted now waits for its turn.
+func (s *snapshot) delay(ch *Charge, now int64) int64 {
+	if s.c.queue == nil {
+		return 0
+	}
+	view, t, off := s.c.settleRecord(s.record, now)
+	limit, capacity := s.c.limits(ch)
+	return s.c.queue.delay(view, ask{t: t, off: off, cost: ch.Cost, limit: limit, capacity: capacity})
 }
 
 func (s *snapshot) charge(ch *Charge, now int64) {

@@ -160,7 +160,7 @@ func (g *Gate) line(ctx context.Context, charges []Charge, c *call, p *patience)
 	if w == nil {
 		return g.refuse(ctx, charges, c, planned)
 	}
-	defer g.leave(q, w)
+	defer func() { g.leave(q, w, c.decision.Allowed) }()
 	var never <-chan struct{}
 	if ctx != nil {
 		never = ctx.Done()
@@ -208,6 +208,11 @@ func (g *Gate) refuse(ctx context.Context, charges []Charge, c *call, planned ti
 	if err := g.decide(ctx, charges, c); err != nil {
 		return err
 	}
+	for i, counter := range g.counters {
+		if len(counter.locks) > 0 {
+			g.limiter.watchers.wake(counter, counter.key(charges[i].Key)) // to be refused, too
+		}
+	}
 	return g.newError(c.speaker, ErrLimited, c.decision)
 }
 
@@ -219,12 +224,13 @@ func (g *Gate) join(charges []Charge, c *call, p *patience) (q *queue, w *waiter
 	defer g.waiters.mu.Unlock()
 	q = g.waiters.queues[name]
 	if q == nil {
-		planned = c.least
 		q = &queue{name: name, poke: make(chan struct{}, 1)}
-	} else if planned = g.planned(q, charges, p); g.isFull(q) {
-		return nil, nil, planned
+		for i, c := range g.counters {
+			q.keys = append(q.keys, bytes.Clone(c.key(charges[i].Key)))
+		}
 	}
-	if !p.allows(planned) {
+	planned = max(c.least, g.planned(q, charges, p))
+	if g.isFull(q) || !p.allows(planned) {
 		return nil, nil, planned
 	}
 	w = &waiter{charges: make([]Charge, len(charges)), first: make(chan struct{})}
@@ -237,9 +243,6 @@ func (g *Gate) join(charges []Charge, c *call, p *patience) (q *queue, w *waiter
 			g.waiters.queues = make(map[string]*queue)
 		}
 		g.waiters.queues[name] = q
-		for i, c := range g.counters {
-			q.keys = append(q.keys, c.key(w.charges[i].Key))
-		}
 		g.limiter.watchers.watch(g, q)
 		close(w.first)
 	}
@@ -257,10 +260,13 @@ func (g *Gate) isFull(q *queue) bool {
 	return false
 }
 
-// leave takes w out of its queue, admitted or not.
-func (g *Gate) leave(q *queue, w *waiter) {
+// leave takes w out of its queue.
+func (g *Gate) leave(q *queue, w *waiter, admitted bool) {
 	g.waiters.mu.Lock()
 	defer g.waiters.mu.Unlock()
+	if q.plan != nil && !admitted {
+		q.plan.exact = false
+	}
 	i := slices.Index(q.calls, w)
 	q.calls = slices.Delete(q.calls, i, i+1)
 	g.waiters.count.Add(-1)
