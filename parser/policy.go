@@ -8,7 +8,6 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
-	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 // policies turns the limits of one method into policies. It returns nil if any of
@@ -60,44 +59,7 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 
 // policy makes one policy.
 func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, diag.List) {
-	p := &Policy{
-		Policy: ratelimit.Policy{
-			Directive: l.Directive.Text,
-			Key:       "global",
-			Global:    l.Key == nil,
-			Algorithm: l.Algorithm,
-			Limit:     l.Max,
-			Dynamic:   l.MaxExpr != nil,
-			Window:    l.Window,
-			Burst:     l.Burst,
-			Refill:    l.Refill,
-			Warmup:    l.Warmup,
-			Segments:  l.Segments,
-			Align:     ratelimit.Align(l.Align),
-			TZ:        l.TZ,
-			Lock:      l.Lock,
-			Lease:     l.Lease,
-			Count:     l.Count != nil,
-			CostAfter: l.CostAfter != nil,
-			MaxWait:   l.MaxWait,
-			MaxQueue:  int(l.MaxQueue),
-			Mode:      l.Mode,
-			OnEmpty:   l.OnEmpty,
-			OnError:   l.OnError,
-			Store:     l.Store,
-			Message:   l.Message,
-			Status:    l.Status,
-		},
-		Cost:      l.Cost,
-		directive: l.Directive,
-		group:     l.Group != "",
-	}
-	if l.Initial != nil {
-		p.Initial = *l.Initial
-		if p.Initial == 0 {
-			p.Initial = ratelimit.Empty
-		}
-	}
+	p := &Policy{Policy: l.Policy(), Cost: l.Cost, directive: l.Directive, group: l.Group != ""}
 	var diags diag.List
 	if l.Key != nil {
 		key, problems := keyexpr.ParseKey(l.Key.Text, scope)
@@ -139,10 +101,12 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 func (b *builder) checkBuilds(dir *directive.Directive, p *Policy, diags *diag.List) {
 	var nodes []keyexpr.Node
 	if p.KeyExpr != nil {
-		nodes = append(nodes, p.KeyExpr.Elems...)
+		nodes = append(nodes, p.KeyExpr.Nodes()...)
 	}
-	if p.CostExpr != nil {
-		nodes = append(nodes, p.CostExpr.Node)
+	for _, e := range []*keyexpr.Expr{p.CostExpr, p.MaxExpr, p.When, p.Unless, p.CountExpr, p.CostAfterExpr} {
+		if e != nil {
+			nodes = append(nodes, e.Node)
+		}
 	}
 	for _, n := range nodes {
 		keyexpr.Contains(n, func(n keyexpr.Node) bool {
