@@ -101,11 +101,11 @@ func renderPackage(p *parser.Package) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w in\n%s", err, src)
 	}
-	return out, nil
+	return out, f.comparePlan(out)
 }
 
-// verify type-checks the output together with its package and makes sure that it
-// declares the planned wrappers with the planned methods.
+// verify type-checks the output together with its package and makes sure that the
+// wrappers have the planned methods, and promote no others.
 func verify(p *parser.Package, path string, content []byte) error {
 	pkg, errs := p.Check(path, content)
 	if n := len(errs); n > 1 {

@@ -1,0 +1,106 @@
+package generator
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+)
+
+// planned lists what the output declares: names of package scope, and methods as
+// Type.Method.
+func (f *file) planned() []string {
+	names := []string{"_"} // that output and runtime are of one generation
+	for _, w := range f.wrappers {
+		names = append(names, w.Name, w.Constructor)
+		for range w.assertions() {
+			names = append(names, "_")
+		}
+		for _, m := range w.methods {
+			names = append(names, w.Name+"."+m.Name)
+			if m.limited() {
+				names = append(names, m.spec)
+			}
+			for _, p := range m.policy {
+				for _, fn := range p.functions() {
+					names = append(names, fn.name)
+				}
+			}
+		}
+	}
+	for _, p := range f.patterns(keyFunction{}) {
+		names = append(names, p.name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// comparePlan makes sure that content declares and imports what was planned and
+// nothing else, so that no text that came from a directive has become code.
+func (f *file) comparePlan(content []byte) error {
+	file, err := parser.ParseFile(token.NewFileSet(), "", content, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	var imports []string
+	for _, spec := range file.Imports {
+		imports = append(imports, strings.Trim(spec.Path.Value, `"`))
+	}
+	slices.Sort(imports)
+	if want := f.imports.paths(); !slices.Equal(imports, want) {
+		return fmt.Errorf("the output imports %q instead of %q", imports, want)
+	}
+	got := declarations(file)
+	if want := f.planned(); !slices.Equal(got, want) {
+		return fmt.Errorf("the output declares %q instead of %q", got, want)
+	}
+	return nil
+}
+
+// declarations lists what file declares, in the way of planned.
+func declarations(file *ast.File) []string {
+	var names []string
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			name := d.Name.Name
+			if d.Recv != nil {
+				name = receiverType(d.Recv.List[0].Type) + "." + name
+			}
+			names = append(names, name)
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					names = append(names, s.Name.Name)
+				case *ast.ValueSpec:
+					for _, id := range s.Names {
+						names = append(names, id.Name)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// receiverType is the name of the type that a receiver points to.
+func receiverType(t ast.Expr) string {
+	for {
+		switch e := t.(type) {
+		case *ast.StarExpr:
+			t = e.X
+		case *ast.IndexExpr:
+			t = e.X
+		case *ast.IndexListExpr:
+			t = e.X
+		case *ast.Ident:
+			return e.Name
+		default:
+			return ""
+		}
+	}
+}
