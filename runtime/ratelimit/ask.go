@@ -66,5 +66,5 @@ func (g *Gate) manage(charges []Charge, c *call, verdicts []verdict, full bool, 
 	if !asks {
 		return true, nil
 	}
-	return g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.id, full), nil
+	return g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.wantedID(), full), nil
 }

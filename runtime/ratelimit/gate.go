@@ -47,13 +47,22 @@ type Charge struct {
 type call struct {
 	mode mode
 	full bool   // the decision of an admission is wanted
-	id   uint64 // to end what is charged by; 0 if nothing will
+	ends bool   // something may end what is charged
+	id   uint64 // by this; set when it is charged
 
 	decision Decision
 	speaker  *counter      // that the decision is of, or nil
 	charged  uint64        // policies that admitted it, by bits
 	least    time.Duration // that a refused call must wait in any case
 	trouble  error         // of a store; the call was decided all the same
+}
+
+// wantedID returns where the id of the call is wanted, or nil.
+func (c *call) wantedID() *uint64 {
+	if c.ends {
+		return &c.id
+	}
+	return nil
 }
 
 // verdict is an Outcome under way.
@@ -154,9 +163,7 @@ func (g *Gate) isQuick(charges []Charge) bool {
 
 // admit decides a call, and returns an error if it is refused.
 func (g *Gate) admit(ctx context.Context, charges []Charge, c *call) error {
-	if g != nil && g.queued && c.id == 0 {
-		c.id = g.limiter.mem.ids.Add(1)
-	}
+	c.ends = c.ends || g != nil && g.queued
 	if err := g.decide(ctx, charges, c); err != nil {
 		return err
 	}
@@ -280,7 +287,7 @@ func (g *Gate) decide(ctx context.Context, charges []Charge, c *call) error {
 	admitted, asks, err := g.examine(charges, verdicts)
 	if err == nil && admitted && asks {
 		if g.store == nil {
-			admitted = g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.id, full)
+			admitted = g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.wantedID(), full)
 		} else {
 			admitted, err = g.ask(ctx, charges, c, verdicts, full)
 		}

@@ -51,7 +51,7 @@ func (g *Gate) Acquire(ctx context.Context, charges []Charge) (Permit, error) {
 	return permit, nil
 }
 
-// prepare gives c, which will end by a Permit, an identity.
+// prepare makes c a call that will end by a Permit.
 func (g *Gate) prepare(c *call) error {
 	switch {
 	case g == nil || g.limiter == nil:
@@ -60,7 +60,7 @@ func (g *Gate) prepare(c *call) error {
 		return fmt.Errorf("ratelimit: %s: policy %q is counted in store %q, and what follows a call is supported in memory only",
 			g.method, g.counters[0].policy.ID, g.counters[0].policy.Store)
 	}
-	c.id = g.limiter.mem.ids.Add(1)
+	c.ends = true
 	return nil
 }
 
@@ -102,7 +102,7 @@ func (p *Permit) Charge(i int, units int64) {
 	ch[0].Cost = min(units, mostUnits)
 	counters := [1]*counter{c}
 	verdicts := [1]verdict{{asked: true}}
-	p.gate.limiter.mem.take(counters[:], ch[:], verdicts[:], overdraws, 0, false)
+	p.gate.limiter.mem.take(counters[:], ch[:], verdicts[:], overdraws, nil, false)
 }
 
 // Release ends the call: it gives back the charges of policies with Count set that

@@ -205,10 +205,10 @@ type Policy struct {
 	Lease time.Duration
 	// Count is set if a charge is provisional: Permit.Release gives it back unless
 	// Permit.Keep was called. Calls need a Permit then, and go through Acquire. Not
-	// for Concurrency, whose places are always given back, and Warmup.
+	// for Concurrency, whose places are always given back, Interval and Warmup.
 	Count bool
 	// CostAfter is set if calls are charged more when they end, by Permit.Charge.
-	// Not for Concurrency and TimeQuota.
+	// Not for LeakyBucket, Warmup, Concurrency and TimeQuota.
 	CostAfter bool
 	// MaxWait is the longest that Wait and AcquireWait let a call wait: one that
 	// would have to wait longer is refused at once. No bound if zero.

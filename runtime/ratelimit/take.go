@@ -68,8 +68,8 @@ func (m *memory) decide(s *slot, ch *Charge, now int64, change bool) bool {
 // take decides the charges whose verdicts are asked for as one, and charges them if
 // all that are enforced are admitted, which it returns; both as far as mode says.
 // It fills the outcomes if asked to or if the call is refused, and the delays in
-// any case. What it charges is given back by the id.
-func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict, mode mode, id uint64, fill bool) bool {
+// any case. If id is not nil, it is set to what the charges are given back by.
+func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict, mode mode, id *uint64, fill bool) bool {
 	var slots []slot
 	if n := len(charges); n <= 2 {
 		var few [2]slot
@@ -133,6 +133,12 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 		admitted = admitted && (s.ok || s.c.shadow)
 	}
 	charge := admitted && mode != peeks && mode != refuses
+	var number uint64
+	if id != nil && charge {
+		// While all that is charged is locked, so that the holds of a record are in order.
+		number = m.ids.Add(1)
+		*id = number
+	}
 	for i := range slots {
 		s := &slots[i]
 		if s.c == nil {
@@ -150,7 +156,7 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 		case s.ok && charge:
 			switch {
 			case s.c.rule == recorded:
-				m.chargeRecord(s, &charges[i], &digest, id, delay)
+				m.chargeRecord(s, &charges[i], &digest, number, delay)
 			case s.isNew || s.spilled || mode == overdraws:
 				m.chargeEntry(s, &charges[i], &digest, mode)
 			default:

@@ -84,6 +84,8 @@ func (p *Policy) wrongOption() string {
 		{p.Dynamic, a != LeakyBucket, "a leaky-bucket needs one limit for all calls"},
 		{p.Count, a != Concurrency, "count does not change concurrency, whose places are given back in any case"},
 		{p.Count, p.Warmup == 0, "what a bucket with a warmup was charged cannot be given back, so it has no count"},
+		{p.Count, p.Refill == Smooth, "what a bucket that refills by the interval was charged cannot be given back, so it has no count"},
+		{p.CostAfter, a != LeakyBucket && p.Warmup == 0, "a leaky-bucket, or a bucket with a warmup, cannot be charged after the call, which others wait for already"},
 		{p.CostAfter, a != Concurrency && a != TimeQuota, "a cost after the call is not for concurrency and time-quota, which count what is running"},
 		{p.OnEmpty != DenyEmpty, !p.Global, "all calls share one counter, so no key can be empty"},
 	} {

@@ -112,9 +112,7 @@ func (p *patience) allows(d time.Duration) bool {
 
 // wait decides c, whose mode is tries, when it can be admitted.
 func (g *Gate) wait(ctx context.Context, charges []Charge, c *call) error {
-	if g != nil && g.queued && c.id == 0 {
-		c.id = g.limiter.mem.ids.Add(1)
-	}
+	c.ends = c.ends || g != nil && g.queued
 	if g == nil || g.waiters.count.Load() == 0 || !g.waits(charges) {
 		if err := g.decide(ctx, charges, c); err != nil {
 			return err

@@ -324,3 +324,32 @@ func TestRT04CallThatLeavesTheQueueFreesItsPlace(t *testing.T) {
 		}
 	})
 }
+
+func TestObserverIsToldOfACallThatWaitsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var seen events
+		p := ratelimit.Policy{ID: "p", Limit: 1, Window: time.Minute, MaxWait: time.Minute}
+		gate := ratelimit.New(ratelimit.WithObserver(&seen)).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{p}})
+		for range 2 {
+			if err := gate.Wait(t.Context(), one("k")); err != nil {
+				t.Error(err)
+			}
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := gate.Wait(short, one("k"))
+		var e *ratelimit.Error
+		if !errors.As(err, &e) || len(seen) != 3 {
+			t.Fatalf("%v after %d events, want a refusal and 3", err, len(seen))
+		}
+		for i, want := range []bool{true, true, false} {
+			if seen[i].Decision.Allowed != want {
+				t.Errorf("event %d: %+v", i, seen[i])
+			}
+		}
+		if seen[2].Decision != e.Decision {
+			t.Errorf("the observer was told %+v, the caller %+v", seen[2].Decision, e.Decision)
+		}
+	})
+}

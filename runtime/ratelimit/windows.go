@@ -52,7 +52,7 @@ func (l *slidingLogRule) giveBack(r *record, i int) {
 }
 
 // fixedWindowRule is a FixedWindow on records, also one on the calendar. Windows of
-// the calendar are of the clock, not of the record's time.
+// the calendar are of the clock, not of the record's time: from r.base to r.part.
 type fixedWindowRule struct {
 	window   int64
 	calendar *calendar
@@ -94,7 +94,7 @@ func (f *fixedWindowRule) charge(r *record, a ask) {
 
 // move puts what r counts into the window of the calendar that now is in.
 func (f *fixedWindowRule) move(r *record, now int64) {
-	r.base, _ = f.calendar.window(now)
+	r.base, r.part = f.calendar.window(now)
 	for i := range r.holds {
 		r.holds[i].at = r.base
 	}
@@ -116,8 +116,7 @@ func (f *fixedWindowRule) clearAt(r *record) int64 {
 	case r.used == 0:
 		return math.MinInt64
 	case f.calendar != nil:
-		_, end := f.calendar.window(r.base)
-		return end + r.off
+		return r.part + r.off
 	}
 	return r.base + f.window
 }

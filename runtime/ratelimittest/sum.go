@@ -87,8 +87,11 @@ func (h history) fixedSum(w int64) sum {
 }
 
 func (h history) calendarSum(p *ratelimit.Policy, latest int64) sum {
+	var begin, end int64 // of the latest window that was asked for
 	return counting(latest, func(t int64) (used int64) {
-		begin, end := window(p, t)
+		if t < begin || t >= end {
+			begin, end = window(p, t)
+		}
 		for _, c := range h {
 			if c.at >= begin && c.at < end {
 				used += c.cost

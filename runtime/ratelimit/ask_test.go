@@ -1,0 +1,160 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+)
+
+func TestOnErrorDecidesWhenTheStoreFails(t *testing.T) {
+	t.Parallel()
+	trouble := errors.New("connection refused")
+	for _, c := range []struct {
+		name     string
+		policies []ratelimit.Policy
+		admitted int  // of 5 calls
+		err      bool // of the others; or else they are refused
+	}{
+		{"local", []ratelimit.Policy{{Limit: 2, Window: time.Hour}}, 2, false},
+		{"allow", []ratelimit.Policy{{Limit: 2, Window: time.Hour, OnError: ratelimit.AllowOnError}}, 5, false},
+		{"deny", []ratelimit.Policy{{Limit: 2, Window: time.Hour, OnError: ratelimit.DenyOnError}}, 0, true},
+		{"allow and local", []ratelimit.Policy{{Limit: 1, Window: time.Hour, OnError: ratelimit.AllowOnError}, {Limit: 3, Window: time.Hour}}, 3, false},
+		{"local and deny", []ratelimit.Policy{{Limit: 3, Window: time.Hour}, {Limit: 3, Window: time.Hour, OnError: ratelimit.DenyOnError}}, 0, true},
+		{"local and a shadow that denies", []ratelimit.Policy{{Limit: 3, Window: time.Hour}, {Limit: 3, Window: time.Hour, OnError: ratelimit.DenyOnError, Mode: ratelimit.Shadow}}, 3, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var seen events
+			for i := range c.policies {
+				c.policies[i].ID = string(rune('a' + i))
+			}
+			r := &recorder{err: trouble}
+			gate := ratelimit.New(ratelimit.WithStore("", r), ratelimit.WithObserver(&seen)).MustGate(&ratelimit.Spec{Policies: c.policies})
+			charges := make([]ratelimit.Charge, len(c.policies))
+			for i := range charges {
+				charges[i] = ratelimit.Charge{Key: []byte("k"), Cost: 1}
+			}
+			admitted := 0
+			for range 5 {
+				d, err := gate.Take(t.Context(), charges...)
+				switch {
+				case err != nil:
+					if !c.err || !errors.Is(err, ratelimit.ErrStore) || !errors.Is(err, trouble) {
+						t.Errorf("Take: %v", err)
+					}
+				case !d.Degraded:
+					t.Errorf("not marked as degraded: %+v", d)
+				case d.Allowed:
+					admitted++
+				}
+			}
+			if admitted != c.admitted {
+				t.Errorf("%d of 5 admitted, want %d", admitted, c.admitted)
+			}
+			for _, e := range seen {
+				if !errors.Is(e.Err, trouble) || e.Decision.Degraded == c.err {
+					t.Errorf("the observer was told %+v", e)
+				}
+			}
+			r.err = nil
+			r.outcomes = map[string]ratelimit.Outcome{"a": {Allowed: true, Remaining: 1}, "b": {Allowed: true, Remaining: 1}}
+			if d, err := gate.Take(t.Context(), charges...); err != nil || !d.Allowed || d.Degraded {
+				t.Errorf("when the store is back: %+v, %v", d, err)
+			}
+		})
+	}
+}
+
+// cancelling is a Store that fails because the caller went away.
+type cancelling struct {
+	recorder
+	cancel context.CancelFunc
+}
+
+func (c *cancelling) Take(ctx context.Context, _ []ratelimit.Op) error {
+	c.cancel()
+	return ctx.Err()
+}
+
+func TestCallThatEndsWhileTheStoreIsAskedIsNotDecided(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	gate := ratelimit.New(ratelimit.WithStore("", &cancelling{cancel: cancel})).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{perMinute("a", 1)}})
+	if err := gate.Allow(ctx, []byte("k")); err != context.Canceled {
+		t.Errorf("Allow: %v, want %v", err, context.Canceled)
+	}
+}
+
+// able is a Store that supports some policies that others do not.
+type able struct{ recorder }
+
+func (*able) Supports(p *ratelimit.Policy) error {
+	if p.Algorithm == ratelimit.LeakyBucket {
+		return errors.New("algorithm leaky-bucket")
+	}
+	return nil
+}
+
+func TestPolicyThatItsStoreDoesNotSupportIsAnError(t *testing.T) {
+	t.Parallel()
+	const window = time.Minute
+	plain := ratelimit.WithStore("far", &recorder{})
+	for _, c := range []struct {
+		policy ratelimit.Policy
+		store  ratelimit.Option
+		want   string // "" if it is supported
+	}{
+		{ratelimit.Policy{Limit: 1, Window: window}, plain, ""},
+		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.TokenBucket, Burst: 2, Window: window}, plain, ""},
+		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.SlidingWindow, Window: window}, plain, "algorithm sliding-window"},
+		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.LeakyBucket, Window: window}, plain, "algorithm leaky-bucket"},
+		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.Concurrency}, plain, "algorithm concurrency is supported in memory only"},
+		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.TimeQuota, Window: window}, plain, "algorithm time-quota is supported in memory only"},
+		{ratelimit.Policy{Limit: 1, Window: window, Count: true}, plain, "count is supported in memory only"},
+		{ratelimit.Policy{Limit: 1, Window: window, CostAfter: true}, plain, "a cost after the call is supported in memory only"},
+		{ratelimit.Policy{Dynamic: true, Window: window}, plain, "a limit that each call brings"},
+		{ratelimit.Policy{Limit: 1, Window: window, Lock: []time.Duration{window}}, plain, "lock"},
+		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.TokenBucket, Window: window, Initial: ratelimit.Empty}, plain, "initial"},
+		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.TokenBucket, Window: window, Refill: ratelimit.Interval}, plain, "refill interval"},
+		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.TokenBucket, Window: window, Warmup: window}, plain, "warmup"},
+		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.FixedWindow, Align: ratelimit.AlignDay}, plain, "align"},
+		{ratelimit.Policy{Dynamic: true, Window: window}, ratelimit.WithStore("far", &able{}), ""},
+		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.LeakyBucket, Window: window}, ratelimit.WithStore("far", &able{}), "algorithm leaky-bucket"},
+		{ratelimit.Policy{Limit: 1, Window: window, Count: true}, ratelimit.WithStore("far", &able{}), "count is supported in memory only"},
+	} {
+		c.policy.ID, c.policy.Store = "login", "far"
+		gate, err := ratelimit.New(c.store).Gate(&ratelimit.Spec{Policies: []ratelimit.Policy{c.policy}})
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%+v: %v", c.policy, err)
+			}
+			continue
+		}
+		if gate != nil || err == nil {
+			t.Errorf("%+v: no error, want %q", c.policy, c.want)
+			continue
+		}
+		for _, want := range []string{c.want, `"login"`, `"far"`} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: error %q does not say %q", c.policy, err, want)
+			}
+		}
+	}
+}
+
+func TestStoreIsToldTheLimitOfTheCall(t *testing.T) {
+	t.Parallel()
+	r := &able{recorder{outcomes: map[string]ratelimit.Outcome{"a": {Allowed: true, Remaining: 6}}}}
+	gate := ratelimit.New(ratelimit.WithStore("", r)).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "a", Dynamic: true, Window: time.Minute}}})
+	d, err := gate.Take(t.Context(), ratelimit.Charge{Key: []byte("k"), Cost: 1, Limit: 7})
+	if err != nil || d.Limit != 7 || len(r.ops) != 1 || r.ops[0].Limit != 7 {
+		t.Errorf("%+v, %v, asked for %+v", d, err, r.ops)
+	}
+	if _, err := gate.Acquire(t.Context(), []ratelimit.Charge{{Key: []byte("k"), Cost: 1, Limit: 7}}); err == nil || len(r.ops) != 1 {
+		t.Errorf("a permit on a store: %v", err)
+	}
+}
