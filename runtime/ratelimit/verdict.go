@@ -1,5 +1,7 @@
 package ratelimit
 
+import "slices"
+
 // verdict is an Outcome under way.
 type verdict struct {
 	Outcome
