@@ -10,7 +10,6 @@ import (
 type plan struct {
 	states []*snapshot // by policy; nil for one that calls need not wait for
 	at     int64       // when the last of them is admitted
-	calls  int         // how many calls it has admitted
 	exact  bool        // no call has left the queue without being admitted
 }
 
