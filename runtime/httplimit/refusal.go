@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -41,9 +42,12 @@ func internalServerError(w http.ResponseWriter, _ *http.Request, _ error) {
 //	ErrCost     400
 //	ErrStore    503  with Retry-After: 1
 //
+// A limit whose policy has a Status or Message of its own is answered with those
+// in place of 429 and the usual text.
+//
 // Retry-After is in seconds, rounded up, at least 1. The response is not to be
 // cached (Cache-Control: no-store) and has a fixed body of type
-// application/problem+json (RFC 9457). Neither body nor headers hold anything of
+// application/problem+json (RFC 9457). Neither body nor headers hold anything else of
 // err but the wait: no key, policy, method or file is disclosed to the client.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) bool {
 	var e *ratelimit.Error
@@ -53,6 +57,9 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) bool {
 	p, wait := problemOf(e)
 	if p == nil {
 		return false
+	}
+	if e.Kind == ratelimit.ErrLimited && (e.Status != 0 || e.Message != "") {
+		p = p.inWordsOf(e)
 	}
 	h := w.Header()
 	h.Del("Content-Length")
@@ -74,6 +81,27 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) bool {
 type problem struct {
 	status int
 	body   string
+}
+
+// inWordsOf returns p with the status and message that the policy of e asks for.
+func (p *problem) inWordsOf(e *ratelimit.Error) *problem {
+	own := struct {
+		Title  string `json:"title,omitempty"`
+		Status int    `json:"status"`
+		Detail string `json:"detail"`
+	}{Status: p.status, Detail: e.Message}
+	if e.Status >= 400 && e.Status <= 599 {
+		own.Status = e.Status
+	}
+	own.Title = http.StatusText(own.Status)
+	if own.Detail == "" {
+		own.Detail = "The rate limit does not admit this request."
+	}
+	body, err := json.Marshal(own)
+	if err != nil {
+		return p // strings and integers always marshal
+	}
+	return &problem{own.Status, string(body) + "\n"}
 }
 
 var (

@@ -183,3 +183,29 @@ func TestHandlerFuncAnswersErrors(t *testing.T) {
 func teapot(w http.ResponseWriter, _ *http.Request, err error) {
 	http.Error(w, err.Error(), http.StatusTeapot)
 }
+
+func TestARefusalInTheWordsOfItsPolicy(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind    error
+		status  int
+		message string
+		want    int
+		body    string
+	}{
+		{ratelimit.ErrLimited, 420, "slow <down> \"now\"\n", 420, `{"status":420,"detail":"slow \u003cdown\u003e \"now\"\n"}`},
+		{ratelimit.ErrLimited, 503, "", 503, `{"title":"Service Unavailable","status":503,"detail":"The rate limit does not admit this request."}`},
+		{ratelimit.ErrLimited, 0, "later", 429, `{"title":"Too Many Requests","status":429,"detail":"later"}`},
+		{ratelimit.ErrLimited, 99, "later", 429, `{"title":"Too Many Requests","status":429,"detail":"later"}`},
+		{ratelimit.ErrNoKey, 420, "slow", 403, `{"title":"Forbidden","status":403,"detail":"The request does not say who is calling."}`},
+	} {
+		w := httptest.NewRecorder()
+		err := &ratelimit.Error{Kind: c.kind, Status: c.status, Message: c.message, Decision: ratelimit.Decision{RetryAfter: time.Second}}
+		if !httplimit.WriteError(w, httptest.NewRequest("GET", "/", nil), err) {
+			t.Fatal("not taken for a refusal")
+		}
+		if got := strings.TrimSuffix(w.Body.String(), "\n"); w.Code != c.want || got != c.body {
+			t.Errorf("%d %q: %d %s, want %d %s", c.status, c.message, w.Code, got, c.want, c.body)
+		}
+	}
+}
