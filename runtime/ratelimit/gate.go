@@ -89,10 +89,11 @@ func (g *Gate) AllowN(ctx context.Context, key []byte, cost int64) error {
 					return err
 				}
 			}
-			if o, found := g.limiter.mem.takeOne(c, key, cost); found {
-				if o.Allowed {
-					return nil
-				}
+			// The outcome of an admission is not looked at, and not moved around.
+			var o Outcome
+			if allowed, found := g.limiter.mem.takeOne(c, key, cost, &o); allowed {
+				return nil
+			} else if found {
 				return g.refused(c, &o)
 			}
 		}

@@ -163,27 +163,27 @@ func stored(key []byte, digest *[sha256.Size]byte) []byte {
 
 // takeOne decides cost, 1..capacity, under one policy, and charges it if admitted.
 // It does nothing if the key has no entry yet.
-func (m *memory) takeOne(c *counter, key []byte, cost int64) (o Outcome, found bool) {
+func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome) (allowed, found bool) {
 	now := m.now()
 	var digest [sha256.Size]byte
 	p, key := m.locate(c, key, &digest)
 	s := &m.shards[p.shard]
 	s.mu.Lock()
-	_, e := s.find(p, key)
+	e := s.recall(p, key)
 	if e == nil {
 		s.mu.Unlock()
-		return o, false
+		return false, false
 	}
 	if e.last > now {
 		now = m.now()
 	}
 	t := c.settle(e, now)
 	g := s.ring(c, e)
-	if o.Allowed = c.spend(e, g, t, cost); !o.Allowed {
-		o = c.outcome(e, g, t, cost, false)
+	if allowed = c.spend(e, g, t, cost); !allowed {
+		*o = c.outcome(e, g, t, cost, false)
 	}
 	s.mu.Unlock()
-	return o, true
+	return allowed, true
 }
 
 // reserve makes room for an entry, if it can. The caller inserts it or gives the
