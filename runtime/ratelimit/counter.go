@@ -205,7 +205,18 @@ func (c *counter) admits(e *entry, g *ring, t, cost int64) bool {
 // was: admits and charge in one.
 func (c *counter) spend(e *entry, g *ring, t, cost int64) bool {
 	if c.rule == tokenBucket {
-		q, r := c.after(e, t, cost)
+		// As after, which is too large to be inlined here.
+		q, r := e.base, int64(e.part)
+		if q < t {
+			q, r = t, 0
+		}
+		dq, dr := c.unitQ, c.unitR
+		if cost != 1 {
+			dq, dr = c.span(cost)
+		}
+		if q, r = q+dq, r+dr; r >= c.den {
+			q, r = q+1, r-c.den
+		}
 		if q > t+c.fillQ || q == t+c.fillQ && r > c.fillR {
 			return false
 		}

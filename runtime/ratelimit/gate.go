@@ -83,7 +83,7 @@ func (g *Gate) AllowN(ctx context.Context, key []byte, cost int64) error {
 	if g != nil && g.fast != nil {
 		c := g.fast
 		key = c.key(key)
-		if uint64(cost-1) < uint64(c.capacity) && (len(key) > 0 || c.policy.Global) {
+		if uint64(cost-1) < uint64(c.capacity) && (len(key) > 0 || c.policy.Global) && len(key) <= keyLimit {
 			if ctx != nil {
 				if err := ctx.Err(); err != nil {
 					return err

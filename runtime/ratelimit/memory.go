@@ -140,16 +140,22 @@ func (m *memory) nowFor(c *counter, now int64) int64 {
 
 // locate returns the place of a key, and what is stored of it.
 func (m *memory) locate(c *counter, key []byte, digest *[sha256.Size]byte) (place, []byte) {
+	if len(key) > keyLimit {
+		p := m.locateShort(c, stored(key, digest))
+		p.meta |= digestKey
+		return p, digest[:]
+	}
+	return m.locateShort(c, key), key
+}
+
+// locateShort returns the place of a key that is stored as it is.
+func (m *memory) locateShort(c *counter, key []byte) place {
 	code := uint32(len(key))
-	switch {
-	case len(key) > keyLimit:
-		code = digestKey
-	case len(key) > inlineKey:
+	if code > inlineKey {
 		code = longKey
 	}
-	key = stored(key, digest)
 	h := maphash.Bytes(m.seed, key) ^ c.mix
-	return place{hash: uint32(h), meta: c.num<<8 | code, shard: uint32(h >> m.shift)}, key
+	return place{hash: uint32(h), meta: c.num<<8 | code, shard: uint32(h >> m.shift)}
 }
 
 // stored returns what is stored of a key: itself or, if it is long, its digest.
@@ -161,12 +167,12 @@ func stored(key []byte, digest *[sha256.Size]byte) []byte {
 	return digest[:]
 }
 
-// takeOne decides cost, 1..capacity, under one policy, and charges it if admitted.
-// It does nothing if the key has no entry yet.
+// takeOne decides cost, 1..capacity, under one policy for a key of at most keyLimit
+// bytes, and charges it if admitted. Only of a refusal it fills in o. It does nothing
+// if the key has no entry yet.
 func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome) (allowed, found bool) {
 	now := m.now()
-	var digest [sha256.Size]byte
-	p, key := m.locate(c, key, &digest)
+	p := m.locateShort(c, key)
 	s := &m.shards[p.shard]
 	s.mu.Lock()
 	e := s.recall(p, key)
