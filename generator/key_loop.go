@@ -128,7 +128,9 @@ func (k *keyCode) collect(b *block, n *keyexpr.Loop, run func([]jen.Code)) val {
 	var body []jen.Code
 	k.scoped(func() {
 		v := k.value(in, n.Body)
-		if n.Op == "sum" {
+		if n.Op == "sum" && k.saturate && !keyexpr.IsFloat(n.Type()) {
+			body = in.done(jen.Id(id).Op("=").Id(k.runtime("AddUnits") + "(" + id + ", " + v.text + ")"))
+		} else if n.Op == "sum" {
 			body = in.done(jen.Id(id).Op("+=").Id(v.text))
 		} else {
 			body = in.done(jen.Id(id).Op("=").Append(jen.Id(id), jen.Id(v.text)))

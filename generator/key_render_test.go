@@ -258,7 +258,7 @@ func TestKeyFunctions(t *testing.T) {
 	}
 	total := 0
 	for _, item2 := range req.Items {
-		total += int(item2.Qty)
+		total = ratelimit.AddUnits(total, int(item2.Qty))
 	}
 	return int64(total)
 }`},

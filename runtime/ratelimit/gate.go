@@ -298,7 +298,9 @@ func (g *Gate) decide(ctx context.Context, charges []Charge, c *call) error {
 			if v := &verdicts[i]; v.asked && v.Allowed {
 				c.charged |= 1 << i
 			}
-			c.decision.Delay = max(c.decision.Delay, verdicts[i].Delay)
+			if g.counters[i].policy.Mode == Enforce { // nobody waits for a shadow's turn
+				c.decision.Delay = max(c.decision.Delay, verdicts[i].Delay)
+			}
 		}
 	}
 	switch {

@@ -353,3 +353,21 @@ func TestObserverIsToldOfACallThatWaitsOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestNobodyWaitsForTheTurnOfAShadow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate := newGate(t, ratelimit.Policy{
+			Algorithm: ratelimit.LeakyBucket, Limit: 1, Window: time.Second, Burst: 2, Mode: ratelimit.Shadow,
+		})
+		begin := time.Now()
+		for range 4 {
+			if err := gate.Allow(t.Context(), []byte("k")); err != nil {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("four calls took %v", took)
+		}
+	})
+}

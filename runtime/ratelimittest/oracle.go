@@ -290,7 +290,7 @@ func (b *beliefs) observe(now int64, a asked, seen ratelimit.Outcome) bool {
 		h, t := h.settle(b.policy, now)
 		o := h.outcome(b.policy, t, a, b.admitsBy(h, t, a))
 		if b.policy.Mode == ratelimit.Shadow {
-			o.RetryAfter = 0 // the call is admitted, so nobody is told to wait
+			o.RetryAfter, o.Delay = 0, 0 // the call is admitted, so nobody is told to wait
 		}
 		return o != seen
 	})

@@ -323,7 +323,7 @@ func (w *world) compare(d ratelimit.Decision, keys []string, asks []asked, allow
 		if p.Mode == ratelimit.Shadow {
 			want.Shadow = want.Shadow || !o.Allowed
 		}
-		if allowed {
+		if allowed && p.Mode == ratelimit.Enforce {
 			want.Delay = max(want.Delay, o.Delay)
 		}
 		if !allowed && (o.Allowed || p.Mode == ratelimit.Shadow) {
