@@ -11,7 +11,17 @@ func (m *method) body() []jen.Code {
 	if !m.limited() {
 		return []jen.Code{m.returned(m.call(m.Name))}
 	}
-	body := m.buffers()
+	var body []jen.Code
+	if m.ctx != "" {
+		body = append(body, jen.Id(m.ctx).Op(":=").Add(m.identified()))
+	}
+	if p := m.policy[0]; len(m.policy) == 1 && p.guarded() {
+		body = append(body, jen.If(m.skips(p)).Block(m.leave(m.call(m.Name))...))
+	}
+	body = append(body, m.buffers()...)
+	if m.taken != "" {
+		body = append(body, m.take()...)
+	}
 	if !m.settles() {
 		body = append(body, m.ask())
 		return append(body, m.returned(m.call(m.Name)))
@@ -30,13 +40,21 @@ func (m *method) body() []jen.Code {
 		body = append(body, m.call(m.Name))
 	}
 	for i, p := range m.policy {
+		depends := m.taken != "" && p.guarded()
+		charged := jen.Op("!").Id(m.taken).Index(jen.Lit(i)).Dot("Skip")
 		if p.count != nil {
-			body = append(body, jen.If(m.apply(p.count, "")).Block(
-				jen.Id(m.permit).Dot("Keep").Call(jen.Lit(i)),
-			))
+			counts := m.apply(p.count, "")
+			if depends {
+				counts = charged.Clone().Op("&&").Add(counts)
+			}
+			body = append(body, jen.If(counts).Block(jen.Id(m.permit).Dot("Keep").Call(jen.Lit(i))))
 		}
 		if p.after != nil {
-			body = append(body, jen.Id(m.permit).Dot("Charge").Call(jen.Lit(i), m.apply(p.after, "")))
+			after := jen.Id(m.permit).Dot("Charge").Call(jen.Lit(i), m.apply(p.after, ""))
+			if depends {
+				after = jen.If(charged).Block(after)
+			}
+			body = append(body, after)
 		}
 	}
 	if len(m.outs) > 0 {
@@ -55,6 +73,14 @@ func ids(names []string) []jen.Code {
 
 // call renders the call of a method of the wrapped value with the parameters.
 func (m *method) call(name string) *jen.Statement {
+	if m.wrapper.OfFunction() {
+		return m.callOf(jen.Id(name).Add(m.wrapper.typeArgs()))
+	}
+	return m.callOf(jen.Id(m.wrapper.recv).Dot(m.wrapper.field).Dot(name))
+}
+
+// callOf renders the call of fn with the parameters.
+func (m *method) callOf(fn *jen.Statement) *jen.Statement {
 	var args []jen.Code
 	for i, p := range m.params {
 		if m.Sig.Variadic() && i == len(m.params)-1 {
@@ -63,7 +89,21 @@ func (m *method) call(name string) *jen.Statement {
 			args = append(args, jen.Id(p))
 		}
 	}
-	return jen.Id(m.wrapper.recv).Dot(m.wrapper.field).Dot(name).Call(args...)
+	return fn.Call(args...)
+}
+
+// fallback renders the call of the method that a refused caller gets. Its own limits
+// apply.
+func (m *method) fallback() *jen.Statement {
+	if m.limitedFallback() != nil {
+		return m.callOf(jen.Id(m.other))
+	}
+	for _, other := range m.wrapper.Methods {
+		if other.Name == m.Fallback.Text && len(other.Policies) > 0 {
+			return m.callOf(jen.Id(m.wrapper.recv).Dot(other.Name))
+		}
+	}
+	return m.call(m.Fallback.Text)
 }
 
 // returned renders the return of what call returns.
@@ -72,6 +112,14 @@ func (m *method) returned(call *jen.Statement) *jen.Statement {
 		return call
 	}
 	return jen.Return(call)
+}
+
+// leave renders what returned does where more follows.
+func (m *method) leave(call *jen.Statement) []jen.Code {
+	if m.Sig.Results().Len() == 0 {
+		return []jen.Code{call, jen.Return()}
+	}
+	return []jen.Code{jen.Return(call)}
 }
 
 // assign renders the assignment of the results of call to their variables.
@@ -100,7 +148,7 @@ func (m *method) buffers() []jen.Code {
 // ask renders the question to the gate and the way out on refusal.
 func (m *method) ask() jen.Code {
 	p := m.policy[0]
-	plain := len(m.policy) == 1 && p.limit == nil && p.when == nil && p.unless == nil && m.OnLimit != directive.OnLimitWait
+	plain := len(m.policy) == 1 && p.limit == nil && m.OnLimit != directive.OnLimitWait
 	var call *jen.Statement
 	switch {
 	case !plain:
@@ -126,17 +174,20 @@ func (m *method) gateCall(name, waiting string, args ...jen.Code) *jen.Statement
 	if m.OnLimit == directive.OnLimitWait {
 		name = waiting
 	}
-	return jen.Id(m.wrapper.recv).Dot(m.gate).Dot(name).Call(append([]jen.Code{m.context()}, args...)...)
+	gate := jen.Id(m.gate)
+	if !m.wrapper.OfFunction() {
+		gate = jen.Id(m.wrapper.recv).Dot(m.gate)
+	}
+	return gate.Dot(name).Call(append([]jen.Code{m.context()}, args...)...)
 }
 
 // refuse renders what a refused caller gets.
 func (m *method) refuse() []jen.Code {
 	if m.OnLimit == directive.OnLimitFallback {
-		if call := m.call(m.Fallback.Text); m.Sig.Results().Len() > 0 {
-			return []jen.Code{jen.Return(call)}
-		} else {
-			return []jen.Code{call, jen.Return()}
-		}
+		return m.leave(m.fallback())
+	}
+	if m.Handler {
+		return m.respond()
 	}
 	f := m.wrapper.file
 	var out, ret []jen.Code
@@ -157,44 +208,78 @@ func (m *method) refuse() []jen.Code {
 	return append(out, jen.Return(ret...))
 }
 
-// context renders the context that the gate gets.
-func (m *method) context() *jen.Statement {
-	if m.Context < 0 {
-		return jen.Id(m.wrapper.file.imports.alias["context"]).Dot("Background").Call()
-	}
-	name := jen.Id(m.params[m.Context])
-	if isContext(m.Sig.Params().At(m.Context).Type()) {
-		return name
-	}
-	return jen.Id(m.wrapper.file.runtime("ContextOf")).Call(name)
-}
-
 // charges renders what each policy takes of the call.
 func (m *method) charges() *jen.Statement {
+	if m.taken != "" {
+		return jen.Id(m.taken)
+	}
+	return m.chargeList(m.charge)
+}
+
+// chargeList renders the slice of the policies' charges.
+func (m *method) chargeList(charge func(p *policy) []jen.Code) *jen.Statement {
 	var list []jen.Code
 	for _, p := range m.policy {
-		var fields []jen.Code
-		field := func(name string, value jen.Code) {
-			fields = append(fields, jen.Id(name).Op(":").Add(value))
-		}
-		if p.buf != "" {
-			field("Key", m.key(p))
-		}
-		field("Cost", m.cost(p))
-		if p.limit != nil {
-			field("Limit", m.apply(p.limit, ""))
-		}
-		switch {
-		case p.when != nil && p.unless != nil:
-			field("Skip", jen.Op("!").Add(m.apply(p.when, "")).Op("||").Add(m.apply(p.unless, "")))
-		case p.when != nil:
-			field("Skip", jen.Op("!").Add(m.apply(p.when, "")))
-		case p.unless != nil:
-			field("Skip", m.apply(p.unless, ""))
-		}
-		list = append(list, jen.Line().Values(fields...))
+		list = append(list, jen.Line().Values(charge(p)...))
 	}
 	return jen.Index().Id(m.wrapper.file.runtime("Charge")).Values(append(list, jen.Line())...)
+}
+
+// charge renders the fields of what p takes of the call.
+func (m *method) charge(p *policy) []jen.Code {
+	var fields []jen.Code
+	field := func(name string, value jen.Code) {
+		fields = append(fields, jen.Id(name).Op(":").Add(value))
+	}
+	if p.buf != "" {
+		field("Key", m.key(p))
+	}
+	field("Cost", m.cost(p))
+	if p.limit != nil {
+		field("Limit", m.apply(p.limit, ""))
+	}
+	return fields
+}
+
+// take declares the charges where some depend on a condition. Nothing of a policy is
+// evaluated unless it applies.
+func (m *method) take() []jen.Code {
+	body := []jen.Code{jen.Id(m.taken).Op(":=").Add(m.chargeList(func(p *policy) []jen.Code {
+		if p.guarded() {
+			return []jen.Code{jen.Id("Skip").Op(":").True()}
+		}
+		return m.charge(p)
+	}))}
+	for i, p := range m.policy {
+		if p.guarded() {
+			body = append(body, jen.If(m.applies(p)).Block(
+				jen.Id(m.taken).Index(jen.Lit(i)).Op("=").Id(m.wrapper.file.runtime("Charge")).Values(m.charge(p)...),
+			))
+		}
+	}
+	return body
+}
+
+// applies renders the condition on which a guarded policy applies to the call.
+func (m *method) applies(p *policy) *jen.Statement {
+	switch {
+	case p.unless == nil:
+		return m.apply(p.when, "")
+	case p.when == nil:
+		return jen.Op("!").Add(m.apply(p.unless, ""))
+	}
+	return m.apply(p.when, "").Op("&&").Op("!").Add(m.apply(p.unless, ""))
+}
+
+// skips renders the opposite of applies.
+func (m *method) skips(p *policy) *jen.Statement {
+	switch {
+	case p.unless == nil:
+		return jen.Op("!").Add(m.apply(p.when, ""))
+	case p.when == nil:
+		return m.apply(p.unless, "")
+	}
+	return jen.Op("!").Add(m.apply(p.when, "")).Op("||").Add(m.apply(p.unless, ""))
 }
 
 func (m *method) key(p *policy) *jen.Statement {

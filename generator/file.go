@@ -26,7 +26,9 @@ type file struct {
 func newFile(p *parser.Package) *file {
 	f := &file{pkg: p, scope: newFileScope(p.Declared), imports: newImports(p.Types)}
 	for _, w := range p.Wrappers {
-		f.scope.reserve(w.Name)
+		if !w.OfFunction() {
+			f.scope.reserve(w.Name)
+		}
 		f.scope.reserve(w.Constructor)
 		f.nameTypeParams(w)
 	}
@@ -75,7 +77,9 @@ func (f *file) nameTypeParams(w *parser.Wrapper) {
 		return
 	}
 	s := newFileScope(nil)
-	s.reserve(w.Name)
+	if !w.OfFunction() {
+		s.reserve(w.Name)
+	}
 	mention := typeWriter{typeName: func(tn *types.TypeName) string {
 		if _, ok := tn.Type().(*types.TypeParam); !ok && tn.Pkg() == f.pkg.Types {
 			s.reserve(tn.Name())
@@ -106,6 +110,9 @@ func (f *file) noteImports(w *parser.Wrapper) {
 	for _, m := range w.Methods {
 		if len(m.Policies) > 0 && m.Context < 0 {
 			f.imports.add("context", "context")
+		}
+		if computesContext(m) {
+			f.imports.add(httpPath, "httplimit")
 		}
 		for _, p := range m.Policies {
 			if p.Window+p.Warmup+p.Lease+p.MaxWait > 0 || len(p.Lock) > 0 {

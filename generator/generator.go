@@ -27,6 +27,10 @@ func Imports() []string {
 	return []string{runtimePath, "context", "math", "regexp", "slices", "strconv", "strings", "time", "unicode/utf8"}
 }
 
+// RequestImports are Imports for packages with limited methods that take a request
+// otherwise than in a context.
+func RequestImports() []string { return []string{httpPath} }
+
 // OutputName is the base name of the file that a package gets.
 const OutputName = scan.OutputName
 
@@ -76,6 +80,14 @@ func checkTypes(p *parser.Package) diag.List {
 			if why == "" {
 				continue
 			}
+			if w.OfFunction() {
+				problems.Add(diag.Diagnostic{
+					Pos:     w.Pos,
+					Code:    "unnameable-type",
+					Message: fmt.Sprintf("%s cannot be made: the signature of %s mentions %s", w.Constructor, m.Name, why),
+				})
+				continue
+			}
 			remedy := fmt.Sprintf("put the directives on an interface of this package that has no method %s", m.Name)
 			if !types.IsInterface(w.Source.Type()) {
 				remedy = fmt.Sprintf("declare %s on %s itself, with types that this package can name, or %s", m.Name, w.Source.Name(), remedy)
@@ -114,6 +126,12 @@ func verify(p *parser.Package, path string, content []byte) error {
 		return errs[0]
 	}
 	for _, w := range p.Wrappers {
+		if w.OfFunction() {
+			if err := verifyFunction(pkg, w); err != nil {
+				return err
+			}
+			continue
+		}
 		obj, ok := pkg.Scope().Lookup(w.Name).(*types.TypeName)
 		if !ok {
 			return fmt.Errorf("type %s is missing", w.Name)
@@ -127,6 +145,22 @@ func verify(p *parser.Package, path string, content []byte) error {
 				return fmt.Errorf("method %s.%s is missing", w.Name, m.Name)
 			}
 		}
+	}
+	return nil
+}
+
+// verifyFunction makes sure that the constructor for a function returns one like it.
+func verifyFunction(pkg *types.Package, w *parser.Wrapper) error {
+	fn, ok := pkg.Scope().Lookup(w.Constructor).(*types.Func)
+	if !ok {
+		return fmt.Errorf("function %s is missing", w.Constructor)
+	}
+	results := fn.Signature().Results()
+	if results.Len() != 1 {
+		return fmt.Errorf("function %s has %d results instead of 1", w.Constructor, results.Len())
+	}
+	if got, ok := results.At(0).Type().(*types.Signature); !ok || got.Params().Len() != w.Methods[0].Sig.Params().Len() {
+		return fmt.Errorf("function %s does not return a function like %s", w.Constructor, w.Source.Name())
 	}
 	return nil
 }

@@ -20,9 +20,14 @@ type method struct {
 	params  []string
 	results []string // names of the results in the signature, nil if they have none
 	err     string   // variable for what the gate says
+	refusal string   // variable for the response of a fiber handler
+	header  string   // variable for a field of its header
 	permit  string   // variable for what is settled after the call
+	taken   string   // variable for the charges, if some depend on a condition
 	outs    []string // variables for the results, if something looks at them
-	gate    string   // field that holds the gate
+	gate    string   // field, or of a function variable, that holds the gate
+	ctx     string   // variable for the context of the call, if it is computed
+	other   string   // variable for the limited function that a function falls back to
 	spec    string   // package-level variable
 	zeros   []string // variables for zero results of a refusal, "" where none is needed
 	policy  []*policy
@@ -58,7 +63,15 @@ func (w *wrapper) newMethod(pm *parser.Method, fields *scope) *method {
 	if !m.limited() {
 		return m
 	}
-	m.gate = fields.allot(lowerFirst(pm.Name), "gate")
+	if fields == nil {
+		w.limiter = s.allot("limiter", "limiter")
+		m.gate = s.allot("gate", "gate")
+		if pm.OnLimit == directive.OnLimitFallback {
+			m.other = s.allot("limited", "limited")
+		}
+	} else {
+		m.gate = fields.allot(lowerFirst(pm.Name), "gate")
+	}
 	stem := w.stem(pm)
 	m.spec = w.file.scope.allot(stem+"Spec", "spec")
 	for i, pp := range pm.Policies {
@@ -76,8 +89,17 @@ func (w *wrapper) newMethod(pm *parser.Method, fields *scope) *method {
 	default:
 		m.err = s.allot("err", "err")
 	}
+	if m.Handler && m.Carrier != parser.RequestCarrier {
+		m.refusal, m.header = s.allot("refusal", "refusal"), s.allot("h", "h")
+	}
+	if computesContext(pm) {
+		m.ctx = s.allot("ctx", "ctx")
+	}
 	if m.settles() {
 		m.permit = s.allot("permit", "permit")
+	}
+	if len(m.policy) > 1 && slices.ContainsFunc(m.policy, (*policy).guarded) {
+		m.taken = s.allot("charges", "charges")
 	}
 	if m.looks() {
 		m.outs = m.resultVariables(s)
@@ -126,6 +148,9 @@ func (m *method) newPolicy(pp *parser.Policy, stem, n string, s *scope) *policy 
 	return p
 }
 
+// guarded reports whether p applies to some calls only.
+func (p *policy) guarded() bool { return p.when != nil || p.unless != nil }
+
 // functions lists the functions of p.
 func (p *policy) functions() []*computed {
 	return slices.DeleteFunc([]*computed{p.key, p.cost, p.limit, p.when, p.unless, p.count, p.after},
@@ -169,6 +194,10 @@ func (m *method) zeroVariables(s *scope) []string {
 // itself mentions.
 func (w *wrapper) methodScope(pm *parser.Method) *scope {
 	s := &scope{used: map[string]bool{"_": true, "nil": true, "byte": true, w.recv: true}}
+	if w.OfFunction() {
+		s.reserve(w.Source.Name())
+		s.reserve(pm.Fallback.Text)
+	}
 	f := w.file
 	mention := func(text string) {
 		for _, word := range identifiers.FindAllString(text, -1) {
@@ -185,6 +214,7 @@ func (w *wrapper) methodScope(pm *parser.Method) *scope {
 	}
 	mention(f.imports.alias[runtimePath])
 	mention(f.imports.alias["context"])
+	mention(f.imports.alias[httpPath])
 	return s
 }
 
@@ -236,20 +266,17 @@ func (m *method) returnsErr() bool {
 
 // decls renders the method, its inventory and its functions.
 func (m *method) decls() []jen.Code {
-	w, f := m.wrapper, m.wrapper.file
-	fn := jen.Func().
-		Params(jen.Id(w.recv).Op("*").Id(w.Name).Add(w.typeArgs())).
-		Id(m.Name).Params(f.variables(m.Sig.Params(), m.params, m.Sig.Variadic())...)
-	if results := f.variables(m.Sig.Results(), m.results, false); len(results) == 1 && m.results == nil {
-		fn.Add(results...)
-	} else if len(results) > 0 {
-		fn.Params(results...)
+	w := m.wrapper
+	var ds []jen.Code
+	if w.OfFunction() {
+		ds = append(m.function(), m.specDecl())
+	} else {
+		fn := m.signature(jen.Func().Params(jen.Id(w.recv).Op("*").Id(w.Name).Add(w.typeArgs())).Id(m.Name)).Block(m.body()...)
+		if !m.limited() {
+			return []jen.Code{comment(fmt.Sprintf("%s calls the wrapped %s; no limit applies.", m.Name, w.Source.Name())), fn}
+		}
+		ds = append(m.doc(), fn, m.specDecl())
 	}
-	fn.Block(m.body()...)
-	if !m.limited() {
-		return []jen.Code{comment(fmt.Sprintf("%s calls the wrapped %s; no limit applies.", m.Name, w.Source.Name())), fn}
-	}
-	ds := append(m.doc(), fn, m.specDecl())
 	for _, p := range m.policy {
 		for _, fn := range p.functions() {
 			decl, _ := fn.render()
@@ -257,6 +284,18 @@ func (m *method) decls() []jen.Code {
 		}
 	}
 	return ds
+}
+
+// signature adds the parameters and results of m to fn.
+func (m *method) signature(fn *jen.Statement) *jen.Statement {
+	f := m.wrapper.file
+	fn.Params(f.variables(m.Sig.Params(), m.params, m.Sig.Variadic())...)
+	if results := f.variables(m.Sig.Results(), m.results, false); len(results) == 1 && m.results == nil {
+		fn.Add(results...)
+	} else if len(results) > 0 {
+		fn.Params(results...)
+	}
+	return fn
 }
 
 // variables renders parameters or results. Neighbours of one type share it, as
@@ -283,18 +322,28 @@ func (f *file) variables(t *types.Tuple, names []string, variadic bool) []jen.Co
 }
 
 func (m *method) doc() []jen.Code {
-	what := "calls the wrapped " + m.wrapper.Source.Name() + " if it is admitted by"
-	switch m.OnLimit {
-	case directive.OnLimitWait:
-		what = "waits until it is admitted by the limits below, then calls the wrapped " + m.wrapper.Source.Name()
-	case directive.OnLimitZero:
-		what = "calls the wrapped " + m.wrapper.Source.Name() + ", or returns zero values if it is not admitted by"
-	case directive.OnLimitFallback:
-		what = "calls the wrapped " + m.wrapper.Source.Name() + ", or its " + m.Fallback.Text + " if it is not admitted by"
-	}
-	ds := []jen.Code{comment(append(wrap(m.Name+" "+what), "")...)}
+	ds := []jen.Code{comment(append(wrap(m.Name+" "+m.what()), "")...)}
 	for _, p := range m.Policies {
 		ds = append(ds, codeLine(p.Directive))
 	}
 	return ds
+}
+
+// what says what a limited method does; the directives follow.
+func (m *method) what() string {
+	source, its := "the wrapped "+m.wrapper.Source.Name(), "its "
+	if m.wrapper.OfFunction() {
+		source, its = m.Name, ""
+	}
+	switch {
+	case m.OnLimit == directive.OnLimitWait:
+		return "waits until it is admitted by the limits below, then calls " + source
+	case m.OnLimit == directive.OnLimitZero:
+		return "calls " + source + ", or returns zero values if it is not admitted by"
+	case m.OnLimit == directive.OnLimitFallback:
+		return "calls " + source + ", or " + its + m.Fallback.Text + " if it is not admitted by"
+	case m.Handler:
+		return "calls " + source + ", or answers the request with a refusal if it is not admitted by"
+	}
+	return "calls " + source + " if it is admitted by"
 }

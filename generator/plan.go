@@ -14,12 +14,17 @@ import (
 func (f *file) planned() []string {
 	names := []string{"_"} // that output and runtime are of one generation
 	for _, w := range f.wrappers {
-		names = append(names, w.Name, w.Constructor)
+		names = append(names, w.Constructor)
+		if !w.OfFunction() {
+			names = append(names, w.Name)
+		}
 		for range w.assertions() {
 			names = append(names, "_")
 		}
 		for _, m := range w.methods {
-			names = append(names, w.Name+"."+m.Name)
+			if !w.OfFunction() {
+				names = append(names, w.Name+"."+m.Name)
+			}
 			if m.limited() {
 				names = append(names, m.spec)
 			}

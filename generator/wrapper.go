@@ -24,6 +24,11 @@ type wrapper struct {
 
 func (f *file) newWrapper(pw *parser.Wrapper) *wrapper {
 	w := &wrapper{Wrapper: pw, file: f}
+	if pw.OfFunction() {
+		w.reserveParams(pw.Methods[0])
+		w.methods = []*method{w.newMethod(pw.Methods[0], nil)}
+		return w
+	}
 	ctor := f.scope.child()
 	w.next = ctor.allot("next", "next")
 	w.limiter = ctor.allot("limiter", "limiter")
@@ -59,6 +64,9 @@ func (w *wrapper) reserveParams(pm *parser.Method) {
 
 // stem begins the names of everything at package scope that belongs to a method.
 func (w *wrapper) stem(pm *parser.Method) string {
+	if w.OfFunction() {
+		return lowerFirst(pm.Name)
+	}
 	return lowerFirst(w.Source.Name()) + upperFirst(pm.Name)
 }
 
@@ -117,6 +125,9 @@ func (w *wrapper) nextType() *jen.Statement {
 
 // decls renders everything that belongs to the wrapper.
 func (w *wrapper) decls() []jen.Code {
+	if w.OfFunction() {
+		return w.methods[0].decls()
+	}
 	f := w.file
 	fields := []jen.Code{jen.Id(w.field).Add(w.nextType())}
 	values := []jen.Code{field(w.field, jen.Id(w.next))}

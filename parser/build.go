@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"cmp"
 	"errors"
 	"go/ast"
 	"go/build"
@@ -28,6 +29,7 @@ type builder struct {
 	dir    *scan.Dir
 	drafts map[string]*draft // by name of the source type
 	groups map[string][]directive.Limit
+	common []common          // problems that several methods may have
 	all    map[string]*draft // of all packages, by import path, dot and name
 
 	constrained map[string]bool // by file, whether it is kept out of some builds
@@ -41,6 +43,7 @@ type draft struct {
 	wrapper *directive.Directive
 	methods map[string]*methodDraft
 	firstOf *directive.Directive // see first
+	covers  bool                 // a limit applies to some method
 }
 
 // methodDraft is what the directives say about one method.
@@ -100,6 +103,8 @@ func (b *builder) build() (*Package, error) {
 			p.Wrappers = append(p.Wrappers, w)
 		}
 	}
+	b.checkFunctionFallbacks(p)
+	b.reportCommon()
 	for _, name := range sortedKeys(b.groups) {
 		b.res.Diags.Add(directive.CheckGroup(b.groups[name])...)
 	}
@@ -113,7 +118,9 @@ func (b *builder) build() (*Package, error) {
 			}
 		}
 	}
-	slices.SortFunc(p.Wrappers, func(a, b *Wrapper) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(p.Wrappers, func(a, b *Wrapper) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Constructor, b.Constructor))
+	})
 	if len(p.Wrappers) == 0 {
 		return nil, nil
 	}
@@ -338,10 +345,11 @@ func (b *builder) checkNames(p *Package) {
 	for _, w := range p.Wrappers {
 		first := b.drafts[w.Source.Name()].first()
 		for _, n := range []struct{ name, option, example string }{
-			{w.Name, "name", "Limited" + w.Source.Name()},
+			{w.Name, "name", "Limited" + w.Source.Name()}, // "" for a function
 			{w.Constructor, "constructor", "NewLimited" + w.Source.Name()},
 		} {
 			switch other, ok := made[n.name]; {
+			case n.name == "":
 			case p.Declared[n.name]:
 				b.res.Diags.Add(errNameTaken(first, n.name, n.option, n.example))
 			case ok:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/scanner"
 	"go/types"
+	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
@@ -18,7 +19,11 @@ func at(d *directive.Directive, code, format string, args ...any) diag.Diagnosti
 }
 
 func errNoErrorResult(d *directive.Directive, method string) diag.Diagnostic {
-	return at(d, "no-error-result", "%s cannot tell its caller of a refusal: its last result must be of type error, or on-limit=zero or on-limit=fallback:Method says what the caller gets instead", method)
+	return at(d, "no-error-result", "%s cannot tell its caller of a refusal: its last result must be of type error, or it must be an HTTP handler, or on-limit=zero or on-limit=fallback:Method says what the caller gets instead", method)
+}
+
+func errHandlerZero(d *directive.Directive, method string) diag.Diagnostic {
+	return at(d, "handler-zero", "%s is an HTTP handler, so on-limit=zero would answer a refused request with an empty 200; leave it out for a response with the status of a refusal, or write on-limit=fallback:Method", method)
 }
 
 func errPromotedNoError(d *directive.Directive, typ, method string) diag.Diagnostic {
@@ -35,8 +40,18 @@ func errNoFallback(w directive.Word, typ string, methods []string) diag.Diagnost
 	return d
 }
 
+func errNoFallbackFunction(w directive.Word, pkg string, functions []string) diag.Diagnostic {
+	d := word(w, "unknown-fallback", "package %s has no function %s to fall back to", pkg, w.Text)
+	d.Suggestion = diag.Suggest(w.Text, functions)
+	return d
+}
+
 func errFallbackItself(w directive.Word) diag.Diagnostic {
-	return word(w, "unknown-fallback", "a method cannot fall back to itself")
+	return word(w, "unknown-fallback", "a call cannot fall back to itself")
+}
+
+func errFallbackCycle(w directive.Word, chain []string) diag.Diagnostic {
+	return word(w, "fallback-cycle", "the limits of a fallback apply too, and this one ends where it began: %s; let one of them do something else", strings.Join(chain, ", "))
 }
 
 func errFallbackSignature(w directive.Word, method, sig string) diag.Diagnostic {
@@ -47,12 +62,8 @@ func errOffWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
 	return at(d, "off-without-limit", "off has no effect: no limit on type %s covers this method", typ)
 }
 
-func errOffAndLimit(d *directive.Directive) diag.Diagnostic {
-	return at(d, "off-and-limit", "the method has both off and a limit; remove one of them")
-}
-
 func errWrapperWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
-	return at(d, "wrapper-without-limit", "wrapper has no effect: no method of %s has a limit", typ)
+	return at(d, "wrapper-without-limit", "wrapper has no effect: %s has no limit", typ)
 }
 
 func errLimitWithoutMethod(d *directive.Directive, typ string) diag.Diagnostic {
@@ -103,11 +114,11 @@ func errPromotedLimit(d *directive.Directive, typ, method, from string) diag.Dia
 }
 
 func errNameTaken(d *directive.Directive, name, option, example string) diag.Diagnostic {
-	return at(d, "name-taken", "the name %s is taken in this package; choose another with //ratelimit:wrapper %s=%s on the type", name, option, example)
+	return at(d, "name-taken", "the name %s is taken in this package; choose another with //ratelimit:wrapper %s=%s on it", name, option, example)
 }
 
 func errSameWrapper(d *directive.Directive, name, other string) diag.Diagnostic {
-	return at(d, "name-taken", "the name %s is also that of what is generated for %s; choose another with //ratelimit:wrapper name=… constructor=… on the type", name, other)
+	return at(d, "name-taken", "the name %s is also that of what is generated for %s; choose another with //ratelimit:wrapper name=… constructor=… on it", name, other)
 }
 
 func errSameID(d *directive.Directive, id, method string) diag.Diagnostic {

@@ -3,6 +3,7 @@ package parser
 import (
 	"go/types"
 	"iter"
+	"slices"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
@@ -41,12 +42,14 @@ type Package struct {
 	Check func(filename string, src []byte) (*types.Package, []error)
 }
 
-// Wrapper is one generated type.
+// Wrapper is one generated type, or the generated constructor of a limited function.
 type Wrapper struct {
-	// Source is the type that is wrapped: a named type or an interface.
-	Source *types.TypeName
+	// Source is what is wrapped: a *types.TypeName, of a named type or an interface,
+	// or a *types.Func.
+	Source types.Object
 	Pos    diag.Pos
-	// Name and Constructor are what the wrapper and its constructor are called.
+	// Name and Constructor are what the wrapper and its constructor are called. The
+	// wrapper of a function has no name: the constructor returns a function.
 	Name        string
 	Constructor string
 	// Pointer is set if the wrapped value is a pointer to Source.
@@ -54,7 +57,7 @@ type Wrapper struct {
 	// Implements are interfaces that the wrapper is asserted to implement.
 	Implements []types.Type
 	// Methods holds every exported method of the method set and the limited
-	// unexported ones, sorted by name.
+	// unexported ones, sorted by name. For a function, that is the function alone.
 	Methods []*Method
 }
 
@@ -72,9 +75,15 @@ type Method struct {
 	// OnLimit is what a refused caller gets, Fallback the method of OnLimitFallback.
 	OnLimit  directive.OnLimit
 	Fallback directive.Word
-	// Context is the index of the parameter that carries the request: a
-	// context.Context or an *http.Request; -1 if there is none.
+	// Context is the index of the parameter that carries the request, -1 if there is
+	// none, and Carrier says what it is.
 	Context int
+	Carrier Carrier
+	// Handler is set if the method is an HTTP handler: a refusal is a response.
+	Handler bool
+	// Identified is set if something that is computed for a call needs to know who is
+	// calling or what for, Routed if that includes the route.
+	Identified, Routed bool
 }
 
 // Policy is one limit of a method.
@@ -104,8 +113,16 @@ func (w *Wrapper) TypeParams() iter.Seq[*types.TypeParam] {
 		return t.TypeParams().TypeParams()
 	case *types.Alias:
 		return t.TypeParams().TypeParams()
+	case *types.Signature:
+		return t.TypeParams().TypeParams()
 	}
 	return func(func(*types.TypeParam) bool) {}
+}
+
+// OfFunction reports whether the source is a function.
+func (w *Wrapper) OfFunction() bool {
+	_, ok := w.Source.(*types.Func)
+	return ok
 }
 
 // Generic reports whether the source type has type parameters.
@@ -114,6 +131,12 @@ func (w *Wrapper) Generic() bool {
 		return true
 	}
 	return false
+}
+
+// exprs lists the expressions of p but for the key.
+func (p *Policy) exprs() []*keyexpr.Expr {
+	return slices.DeleteFunc([]*keyexpr.Expr{p.CostExpr, p.MaxExpr, p.When, p.Unless, p.CountExpr, p.CostAfterExpr},
+		func(e *keyexpr.Expr) bool { return e == nil })
 }
 
 // After reports whether the method has something to do after the call: it gives

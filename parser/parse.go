@@ -34,6 +34,9 @@ type Config struct {
 	// Needs are the import paths that generated code may name, whether the annotated
 	// packages import them or not.
 	Needs []string
+	// NeedsOfRequests are like Needs, for packages with limited methods that take a
+	// request otherwise than in a context.
+	NeedsOfRequests []string
 }
 
 // Parse returns the model of the packages that cfg names. Problems in the user's
@@ -55,27 +58,41 @@ func Parse(ctx context.Context, cfg Config) (*Result, error) {
 	// from a key or a signature, so a problem counts only if it is still there with
 	// everything loaded.
 	var res *Result
-	for _, full := range []bool{false, true} {
+	requests := mentionsRequests(&found)
+	for full := false; ; {
+		needs := cfg.Needs
+		if requests {
+			needs = slices.Concat(needs, cfg.NeedsOfRequests)
+		}
 		res = &Result{Outputs: found.Outputs, Diags: slices.Clone(found.Diags)}
 		if len(found.Dirs)+len(found.Outputs) > 0 {
-			if err := res.parse(ctx, &cfg, &found, full); err != nil {
+			if err := res.parse(ctx, &cfg, &found, needs, full); err != nil {
 				return nil, err
 			}
 		}
-		if !res.Diags.HasErrors() {
-			break
+		switch {
+		case res.takesRequests() && !requests:
+			requests = true
+		case res.Diags.HasErrors() && !full:
+			full = true
+		default:
+			return res.relativeTo(cfg.Dir), nil
 		}
 	}
+}
+
+// relativeTo shortens the paths of places for people, and sorts the problems.
+func (res *Result) relativeTo(dir string) *Result {
 	for i := range res.Diags {
-		res.Diags[i].Pos.File = relative(cfg.Dir, res.Diags[i].Pos.File)
+		res.Diags[i].Pos.File = relative(dir, res.Diags[i].Pos.File)
 	}
 	for _, p := range res.Packages {
 		for _, w := range p.Wrappers {
-			w.Pos.File = relative(cfg.Dir, w.Pos.File)
+			w.Pos.File = relative(dir, w.Pos.File)
 		}
 	}
 	res.Diags.Sort()
-	return res, nil
+	return res
 }
 
 // scan finds the files with directives. Patterns that only the go command can
@@ -109,7 +126,7 @@ func relative(dir, path string) string {
 }
 
 // parse loads the directories with directives and builds the model of each.
-func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, full bool) error {
+func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, needs []string, full bool) error {
 	var patterns []string
 	hits := map[string]bool{}
 	for _, path := range found.Outputs {
@@ -131,7 +148,7 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, f
 	loaded, err := load.Load(ctx, load.Config{
 		Dir:    cfg.Dir,
 		Tags:   cfg.Tags,
-		Also:   cfg.Needs,
+		Also:   needs,
 		Output: scan.Ours,
 		Syntax: func(name string) bool { return hits[name] },
 		Full:   full,
@@ -167,7 +184,7 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, f
 	}
 	res.checkIdentities()
 	if len(res.Packages) > 0 && !res.Diags.HasErrors() {
-		for _, path := range cfg.Needs {
+		for _, path := range needs {
 			if err := loaded.Unavailable(path); err != nil {
 				res.Diags.Add(errNoRuntime(path, err))
 			}

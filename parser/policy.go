@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"go/types"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
 )
 
-// policies turns the limits of one method into policies. It returns nil if any of
-// them is wrong.
-func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, recv *types.Var) []*Policy {
+// policies turns the limits of one method into policies, nil if any of them is
+// wrong, and tells whether it is known what a refused caller gets.
+func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, recv *types.Var) (_ []*Policy, known bool) {
 	scope := &keyexpr.Scope{
 		Pkg:     b.pkg.Types,
 		Recv:    recv,
@@ -35,17 +37,20 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 		if diags.HasErrors() {
 			continue
 		}
-		limits = append(limits, l)
+		l.OfType = isTypeLimit(d, dir)
 		p, diags := b.policy(&l, scope)
-		report(diags)
+		failed = failed || diags.HasErrors()
+		b.reportFor(&l, strings.TrimPrefix(m.Qualified, b.pkg.Name+"."), diags)
+		limits = append(limits, l)
 		policies = append(policies, p)
 	}
-	if failed {
-		return nil
+	if len(limits) == 0 {
+		return nil, false
 	}
+	m.OnLimit, m.Fallback = limits[0].OnLimit, limits[0].Fallback
 	report(directive.CheckLimits(limits))
 	if failed {
-		return nil
+		return nil, true
 	}
 	for i, p := range policies {
 		p.ID = b.identity(d, m, &limits[i], p, len(policies) > 1)
@@ -53,8 +58,51 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 			b.groups[limits[i].Group] = append(b.groups[limits[i].Group], limits[i])
 		}
 	}
-	m.OnLimit, m.Fallback = limits[0].OnLimit, limits[0].Fallback
-	return policies
+	return policies, true
+}
+
+// reportFor reports problems that a limit has on a method. Those that stand in another
+// directive than one of the method itself may concern several methods.
+func (b *builder) reportFor(l *directive.Limit, method string, diags diag.List) {
+	for _, p := range diags {
+		at := l.Directive.Pos
+		if !l.OfType && p.Pos.File == at.File && p.Pos.Line == at.Line {
+			b.res.Diags.Add(p)
+			continue
+		}
+		i := slices.IndexFunc(b.common, func(c common) bool {
+			return c.diag.Pos == p.Pos && c.diag.Code == p.Code && c.diag.Message == p.Message
+		})
+		if i < 0 {
+			i = len(b.common)
+			b.common = append(b.common, common{diag: p})
+		}
+		b.common[i].methods = append(b.common[i].methods, method)
+	}
+}
+
+// common is a problem of a directive that applies to several methods.
+type common struct {
+	diag    diag.Diagnostic
+	methods []string // that have it
+}
+
+// reportCommon reports what reportFor has kept back.
+func (b *builder) reportCommon() {
+	for _, c := range b.common {
+		c.diag.Message += " (on " + enumerate(c.methods) + ")"
+		b.res.Diags.Add(c.diag)
+	}
+	b.common = nil
+}
+
+// enumerate names the first few of the methods.
+func enumerate(methods []string) string {
+	const most = 3
+	if n := len(methods) - most; n > 1 {
+		return strings.Join(methods[:most], ", ") + fmt.Sprintf(" and %d other methods", n)
+	}
+	return strings.Join(methods, ", ")
 }
 
 // policy makes one policy.
@@ -68,6 +116,10 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 			p.Key = l.Key.Text
 			p.Global = key.Global
 			p.KeyExpr = key
+			l.Spelling.Key = key.String()
+			if !key.Global && !key.MayBeEmpty() {
+				diags.Add(l.NeverEmpty()...)
+			}
 		}
 	}
 	after := *scope
@@ -92,6 +144,14 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 		diags.Add(locate(e.value, problems)...)
 		*e.to = expr
 	}
+	for _, s := range []struct {
+		expr *keyexpr.Expr
+		to   *string
+	}{{p.CostExpr, &l.Spelling.Cost}, {p.When, &l.Spelling.When}, {p.Unless, &l.Spelling.Unless}} {
+		if s.expr != nil {
+			*s.to = s.expr.String()
+		}
+	}
 	b.checkBuilds(l.Directive, p, &diags)
 	return p, diags
 }
@@ -103,10 +163,8 @@ func (b *builder) checkBuilds(dir *directive.Directive, p *Policy, diags *diag.L
 	if p.KeyExpr != nil {
 		nodes = append(nodes, p.KeyExpr.Nodes()...)
 	}
-	for _, e := range []*keyexpr.Expr{p.CostExpr, p.MaxExpr, p.When, p.Unless, p.CountExpr, p.CostAfterExpr} {
-		if e != nil {
-			nodes = append(nodes, e.Node)
-		}
+	for _, e := range p.exprs() {
+		nodes = append(nodes, e.Node)
 	}
 	for _, n := range nodes {
 		keyexpr.Contains(n, func(n keyexpr.Node) bool {
@@ -159,9 +217,16 @@ func (b *builder) identity(d *draft, m *Method, l *directive.Limit, p *Policy, s
 	case l.Group != "":
 		return b.pkg.Path + "." + l.Group
 	}
-	id := b.pkg.Path + "." + d.name + "." + m.Name
+	id := b.pkg.Path + "." + d.name
+	if !b.isFunction(d) {
+		id += "." + m.Name
+	}
 	if several {
-		id += fmt.Sprintf(":%s:%s:%s", p.Algorithm, p.Window, p.Key)
+		key := p.Key
+		if l.Spelling.Key != "" {
+			key = l.Spelling.Key
+		}
+		id += fmt.Sprintf(":%s:%s:%s", p.Algorithm, p.Window, key)
 	}
 	return id
 }

@@ -16,9 +16,12 @@ import (
 // wrapper makes the model of one generated type, or nil if there is none to make.
 func (b *builder) wrapper(d *draft) *Wrapper {
 	first := d.first()
+	if fn, ok := b.pkg.Types.Scope().Lookup(d.name).(*types.Func); ok {
+		return b.function(d, fn)
+	}
 	obj, ok := b.pkg.Types.Scope().Lookup(d.name).(*types.TypeName)
 	if !ok {
-		b.res.Diags.Add(errNotNamed(first, d.name, "it is not a type of this package"))
+		b.res.Diags.Add(errNotNamed(first, d.name, "it is neither a type of this package nor a function that can be called by name"))
 		return nil
 	}
 	if obj.IsAlias() {
@@ -54,16 +57,18 @@ func (b *builder) wrapper(d *draft) *Wrapper {
 		w.Pointer = all.Len() > mset.Len()
 		mset = all
 	}
+	before := len(b.res.Diags)
 	limited := b.methods(w, d, mset, self)
+	b.checkFallbacks(w.Methods)
 	switch {
 	case limited > 0:
 		b.checkImplements(w, d)
 		return w
 	case len(d.limits) > 0:
-		if !b.res.Diags.HasErrors() {
+		if !d.covers && !b.res.Diags[before:].HasErrors() {
 			b.res.Diags.Add(errLimitWithoutMethod(d.limits[0], d.name))
 		}
-	case d.wrapper != nil:
+	case d.wrapper != nil && !d.covers:
 		b.res.Diags.Add(errWrapperWithoutLimit(d.wrapper, d.name))
 	}
 	return nil
@@ -117,9 +122,9 @@ func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self type
 			Name:      fn.Name(),
 			Sig:       sel.Type().(*types.Signature),
 			Qualified: b.pkg.Name + "." + d.name + "." + fn.Name(),
-			Context:   -1,
+			Handler:   isHandler(sel.Type().(*types.Signature)),
 		}
-		m.Context = contextParam(m.Sig)
+		m.Context, m.Carrier = carrierOf(m.Sig)
 		w.Methods = append(w.Methods, m)
 		if b.limit(w, d, m, md, fn, declared, self) {
 			limited++
@@ -144,14 +149,13 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 	}
 	if md != nil {
 		switch {
-		case md.off != nil && len(md.limits) > 0:
-			b.res.Diags.Add(errOffAndLimit(md.off))
-			return false
 		case md.off != nil && len(limits) == 0:
 			b.res.Diags.Add(errOffWithoutLimit(md.off, d.name))
 			return false
-		case md.off != nil:
+		case md.off != nil && len(md.limits) == 0:
 			return false
+		case md.off != nil:
+			limits = nil
 		}
 		limits = append(limits, md.limits...)
 		m.File = md.file
@@ -162,6 +166,7 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 		}
 		return false
 	}
+	d.covers = true
 	if m.File == "" {
 		m.File = b.baseName(limits[0])
 	}
@@ -169,8 +174,11 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 	if w.Pointer {
 		recv = types.NewParam(token.NoPos, b.pkg.Types, recvVarName(fn), types.NewPointer(self))
 	}
-	m.Policies = b.policies(d, m, limits, recv)
-	return len(m.Policies) > 0 && b.refusable(d, m, md, limits[0], self)
+	var known bool
+	m.Policies, known = b.policies(d, m, limits, recv)
+	refusable := known && b.refusable(d, m, md, limits[0], self)
+	m.identify()
+	return len(m.Policies) > 0 && refusable
 }
 
 // refusable reports whether the caller of m can be told of a refusal, and says what
@@ -178,11 +186,14 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 func (b *builder) refusable(d *draft, m *Method, md *methodDraft, first *directive.Directive, self types.Type) bool {
 	switch m.OnLimit {
 	case directive.OnLimitZero:
-		return true
+		if m.Handler {
+			b.res.Diags.Add(errHandlerZero(first, m.Qualified))
+		}
+		return !m.Handler
 	case directive.OnLimitFallback:
-		return b.fallback(d, m, first, self)
+		return b.fallback(d, m, self)
 	}
-	if !returnsError(m.Sig) {
+	if !m.Handler && !returnsError(m.Sig) {
 		if md == nil {
 			b.res.Diags.Add(errPromotedNoError(first, d.name, m.Name))
 		} else {
@@ -195,22 +206,53 @@ func (b *builder) refusable(d *draft, m *Method, md *methodDraft, first *directi
 
 // fallback reports whether the method that m falls back to is there and takes and
 // returns the same, and is not m itself.
-func (b *builder) fallback(d *draft, m *Method, first *directive.Directive, self types.Type) bool {
+func (b *builder) fallback(d *draft, m *Method, self types.Type) bool {
+	if self == nil {
+		return b.functionFallback(m)
+	}
 	if !types.IsInterface(self) {
 		self = types.NewPointer(self)
 	}
 	sel := types.NewMethodSet(self).Lookup(b.pkg.Types, m.Fallback.Text)
-	switch {
-	case sel == nil:
+	if sel == nil {
 		b.res.Diags.Add(errNoFallback(m.Fallback, d.name, methodNames(self)))
+		return false
+	}
+	return b.fits(m, sel.Type())
+}
+
+// fits reports whether a method or function of type t can be called in place of m.
+func (b *builder) fits(m *Method, t types.Type) bool {
+	switch {
 	case m.Fallback.Text == m.Name:
 		b.res.Diags.Add(errFallbackItself(m.Fallback))
-	case !types.Identical(sel.Type(), m.Sig):
+	case !types.Identical(t, m.Sig):
 		b.res.Diags.Add(errFallbackSignature(m.Fallback, m.Name, types.TypeString(m.Sig, types.RelativeTo(b.pkg.Types))))
 	default:
 		return true
 	}
 	return false
+}
+
+// checkFallbacks reports those of methods that end up falling back to themselves: the
+// limits of a fallback apply to the calls that fall back to it.
+func (b *builder) checkFallbacks(methods []*Method) {
+	next := map[string]*Method{}
+	for _, m := range methods {
+		if len(m.Policies) > 0 && m.OnLimit == directive.OnLimitFallback && m.Fallback.Text != m.Name {
+			next[m.Name] = m
+		}
+	}
+	for _, name := range sortedKeys(next) {
+		chain := []string{name}
+		for m := next[name]; m != nil && len(chain) <= len(next); m = next[m.Fallback.Text] {
+			chain = append(chain, m.Fallback.Text)
+			if m.Fallback.Text == name {
+				b.res.Diags.Add(errFallbackCycle(next[name].Fallback, chain))
+				break
+			}
+		}
+	}
 }
 
 func methodNames(t types.Type) []string {
@@ -375,22 +417,6 @@ func (b *builder) checkImplements(w *Wrapper, d *draft) {
 func returnsError(sig *types.Signature) bool {
 	n := sig.Results().Len()
 	return n > 0 && types.Identical(sig.Results().At(n-1).Type(), types.Universe.Lookup("error").Type())
-}
-
-// contextParam is the index of the parameter that carries the request, or -1. A
-// context is preferred to an *http.Request, which has one too.
-func contextParam(sig *types.Signature) int {
-	request := -1
-	for i := range sig.Params().Len() {
-		t := types.Unalias(sig.Params().At(i).Type())
-		if isNamed(t, "context", "Context") {
-			return i
-		}
-		if p, ok := t.(*types.Pointer); ok && request < 0 && isNamed(types.Unalias(p.Elem()), "net/http", "Request") {
-			request = i
-		}
-	}
-	return request
 }
 
 func isNamed(t types.Type, path, name string) bool {

@@ -169,7 +169,7 @@ func (c *command) generate(args []string, check bool) int {
 		return c.trouble(fmt.Errorf("%s is not a directory", dir))
 	}
 	cfg.Dir = dir
-	cfg.Needs = generator.Imports()
+	cfg.Needs, cfg.NeedsOfRequests = generator.Imports(), generator.RequestImports()
 
 	res, err := parser.Parse(c.ctx, cfg)
 	if err != nil {

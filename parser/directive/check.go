@@ -34,6 +34,9 @@ func (l *Limit) check() diag.List {
 	if l.Initial != nil && (l.Burst > 0 || l.MaxExpr == nil) && *l.Initial > l.capacity() {
 		diags.Add(errInitialAboveCapacity(l.Directive.Option(optInitial), l.capacity()))
 	}
+	if cost != nil && fixedCost && l.Cost == 0 && l.CostAfter == nil && len(l.Lock) == 0 {
+		diags.Add(errFree(cost))
+	}
 	if len(diags) == 0 {
 		diags = l.validate()
 	}
@@ -78,6 +81,16 @@ func (l *Limit) unused() diag.List {
 		}
 	}
 	return diags
+}
+
+// NeverEmpty reports an on-empty that has no effect because the key of l always has
+// a value. The defaults of the package may say what does not concern every limit.
+func (l *Limit) NeverEmpty() diag.List {
+	a := l.Directive.Option(optOnEmpty)
+	if a == nil || l.Directive.defaulted(a) {
+		return nil
+	}
+	return diag.List{errNeverEmpty(a)}
 }
 
 // impossible reports a limit that the algorithm cannot have.

@@ -154,18 +154,11 @@ func (c *collector) permitted(t *Target) []*Directive {
 	return slices.DeleteFunc(t.Directives, func(d *Directive) bool {
 		v := findVerb(d.Verb)
 		switch {
-		case t.Kind == Func && d.Verb == VerbLimit:
-			c.diags.Add(errNotAMethod(d, t.String()))
-			return true
 		case !slices.Contains(v.Targets, t.Kind):
 			c.diags.Add(errWrongTarget(d, v, t.Kind, t.String()))
 			return true
 		case !v.Repeatable && first[d.Verb] != d:
 			c.diags.Add(errDuplicateDirective(d, first[d.Verb].Pos))
-			return true
-		}
-		if limit := first[VerbLimit]; d.Verb == VerbOff && limit != nil {
-			c.diags.Add(errConflict(d, limit.Pos))
 			return true
 		}
 		for i := range d.Options {

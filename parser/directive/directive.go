@@ -56,6 +56,7 @@ type Directive struct {
 	broken bool
 	// inherited is what Resolve added to the options of a limit.
 	inherited []Assignment
+	defaults  int // how many of them, the last ones, are of the package's defaults
 }
 
 // Assignment is one name=value.
@@ -146,6 +147,16 @@ func (d *Directive) Option(name string) *Assignment {
 	return nil
 }
 
+// defaulted reports whether a, an option of d, is of the package's defaults.
+func (d *Directive) defaulted(a *Assignment) bool {
+	for i := range d.inherited[len(d.inherited)-d.defaults:] {
+		if a == &d.inherited[len(d.inherited)-d.defaults+i] {
+			return true
+		}
+	}
+	return false
+}
+
 // own is the option of that name that d itself sets, or nil.
 func (d *Directive) own(name string) *Assignment {
 	for i := range d.Options {
@@ -176,6 +187,19 @@ func (d *Directive) String() string {
 		sep = " "
 	}
 	return b.String()
+}
+
+// effective is the text of d and, in parentheses, what it has from a define or the
+// defaults.
+func (d *Directive) effective() string {
+	if len(d.inherited) == 0 {
+		return d.Text
+	}
+	var list []string
+	for _, a := range d.inherited {
+		list = append(list, a.Name+"="+a.Value.Raw)
+	}
+	return d.Text + " (" + strings.Join(list, " ") + ")"
 }
 
 func shift(p diag.Pos, bytes int) diag.Pos {

@@ -21,7 +21,6 @@ const (
 	CodeUnknownOption      = "unknown-option"         //
 	CodeDuplicateOption    = "duplicate-option"       // one option twice in a directive
 	CodeDuplicateDirective = "duplicate-directive"    // a verb that may stand once stands twice
-	CodeConflict           = "conflicting-directives" // off and limit on one method
 	CodeMissingValue       = "missing-value"          // an option without a value
 	CodeBadQuoting         = "bad-quoting"            // quotes that do not end, or escapes that Go does not have
 	CodeUnexpected         = "unexpected-text"        // words that are no option
@@ -61,7 +60,6 @@ const (
 	CodeUnreachable        = "unreachable-policy"     // a policy that can never refuse
 	CodeMisplaced          = "misplaced"              // a directive that no declaration has in its doc comment
 	CodeWrongTarget        = "wrong-target"           // a declaration that the verb or option cannot apply to
-	CodeNotAMethod         = "not-a-method"           // a limit on a function
 )
 
 func problem(pos diag.Pos, width int, code, format string, args ...any) diag.Diagnostic {

@@ -2,6 +2,7 @@ package directive
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ func errOtherAlgorithm(a *Assignment, o *Option, l *Limit) diag.Diagnostic {
 }
 
 func errNeeds(a *Assignment, o *Option, l *Limit) diag.Diagnostic {
-	need := o.Needs
+	need := o.needs()
 	if !strings.Contains(need, "=") {
 		need += "=…"
 	}
@@ -73,12 +74,20 @@ func errLogTooLarge(a *Assignment) diag.Diagnostic {
 		ratelimit.MaxLogLimit, optAlgorithm, ratelimit.SlidingWindow)
 }
 
+func errFree(a *Assignment) diag.Diagnostic {
+	return badValue(a, CodeOptionUnused, "a call that takes nothing is never refused, so the policy has no effect: raise cost, or say with %s what is charged after the call", optCostAfter)
+}
+
+func errNeverEmpty(a *Assignment) diag.Diagnostic {
+	return problem(a.pos(), len(a.Name), CodeEmptyUnused, "%s has no effect on a key that always has a value: remove it", a.Name)
+}
+
 func errDynamic(a *Assignment, why string) diag.Diagnostic {
 	return badValue(a, CodeDynamicLimit, "%s, so its limit cannot be an expression: write a number", why)
 }
 
 func warnShortWait(a *Assignment, between time.Duration) diag.Diagnostic {
-	d := badValue(a, CodeShortWait, "at the limit a call is admitted every %v, so most calls that would wait are refused at once: raise max-wait, or write %s=%s", between, optOnLimit, OnLimitError)
+	d := badValue(a, CodeShortWait, "at the limit a call is admitted every %v on average, so most calls that would wait are refused at once: raise max-wait, or write %s=%s", between, optOnLimit, OnLimitError)
 	d.Severity = diag.Warning
 	return d
 }
@@ -117,8 +126,12 @@ func errDuplicate(l, first *Limit) diag.Diagnostic {
 	if a := l.Directive.Option(optName); a != nil {
 		return badValue(a, CodeDuplicatePolicy, "the policy %s has this name too: give each a name of its own", first.whereFrom(l))
 	}
+	remedy := "keep one of them, or give them names (name=…)"
+	if l.OfType != first.OfType {
+		remedy = "take the method out of the limits of its type with " + Prefix + VerbOff + ", or give this one a name (name=…)"
+	}
 	return problem(l.Directive.Pos, len(Prefix)+len(l.Directive.Text), CodeDuplicatePolicy,
-		"the policy %s has the same algorithm, window and key, so both would share one counter: keep one of them, or give them names (name=…)", first.whereFrom(l))
+		"the policy %s has the same algorithm, window and key, so both would share one counter: %s", first.whereFrom(l), remedy)
 }
 
 func errUnreachable(l, by *Limit) diag.Diagnostic {
@@ -138,7 +151,7 @@ func whereFrom(p, other diag.Pos) string {
 	if p.File == other.File {
 		return fmt.Sprintf("of line %d", p.Line)
 	}
-	return fmt.Sprintf("at %s:%d", p.File, p.Line)
+	return fmt.Sprintf("at %s:%d", filepath.Base(p.File), p.Line) // of the same directory
 }
 
 // days spells a duration of whole days without hours.
@@ -213,14 +226,6 @@ func errOptionTarget(d *Directive, a *Assignment, o *Option, on TargetKind, name
 	return problem(d.At(a.NameSpan), len(a.Name), CodeWrongTarget, "%s cannot be given on %s %s, only on: %s", o.Name, on, name, targetList(o.Targets))
 }
 
-func errNotAMethod(d *Directive, name string) diag.Diagnostic {
-	return problem(d.Pos, len(Prefix)+len(d.Text), CodeNotAMethod, "%s is a function, and only methods can be limited: make it a method of a type", name)
-}
-
 func errDuplicateDirective(d *Directive, first diag.Pos) diag.Diagnostic {
 	return problem(d.Pos, len(Prefix)+len(d.Text), CodeDuplicateDirective, "%s stands here twice, first in line %d: keep one of them", d.Verb, first.Line)
-}
-
-func errConflict(d *Directive, limit diag.Pos) diag.Diagnostic {
-	return problem(d.Pos, len(Prefix)+len(d.Text), CodeConflict, "off contradicts the limit in line %d: remove one of them", limit.Line)
 }

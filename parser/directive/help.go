@@ -94,7 +94,7 @@ func writeOption(b *bytes.Buffer, v *Verb, o *Option) {
 		writeField(b, "required", "yes")
 	}
 	writeField(b, "algorithm", strings.Join(o.algorithmNames(), ", "))
-	writeField(b, "only with", o.Needs)
+	writeField(b, "only with", o.needs())
 	writeField(b, "not with", o.Without)
 	writeField(b, "on", targetList(targets))
 	writeField(b, "example", o.Example)

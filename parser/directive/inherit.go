@@ -105,6 +105,7 @@ func (r *resolver) limit(d *Directive) {
 			continue
 		}
 		d.inherited = append(d.inherited, *a)
+		d.defaults++
 		r.taken[a] = true
 	}
 }

@@ -73,7 +73,7 @@ func TestResolveTakesOptionsFromTheNearest(t *testing.T) {
 			defaults tz=Asia/Tokyo max-wait=1m status=503
 			limit algorithm=fixed-window align=day
 			limit algorithm=fixed-window on-limit=wait
-			`, "algorithm=fixed-window align=day tz=Asia/Tokyo status=503\nalgorithm=fixed-window on-limit=wait max-wait=1m\n"},
+			`, "algorithm=fixed-window align=day tz=Asia/Tokyo status=503\nalgorithm=fixed-window on-limit=wait max-wait=1m status=503\n"},
 		{"align excludes a window from elsewhere", `
 			define name=d window=1h max=3
 			defaults algorithm=fixed-window

@@ -1,6 +1,7 @@
 package directive
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +78,11 @@ type Limit struct {
 	// Message and Status are "" and 0 if they are not given.
 	Message string
 	Status  int
+
+	// OfType is set by the caller of CheckLimits if the limit stands on the type.
+	OfType bool
+	// Spelling is set by the caller of CheckLimits, who knows what expressions mean.
+	Spelling Spelling
 }
 
 // Word is a part of a value, with its place.
@@ -93,6 +99,12 @@ type Wrapper struct {
 	Constructor string
 	// Implements is an identifier or package.identifier; nil if it is not given.
 	Implements *Value
+}
+
+// Spelling holds how expressions are spelled if all that mean the same are spelled
+// the same. What is "" is spelled as it is written.
+type Spelling struct {
+	Key, Cost, When, Unless string
 }
 
 // Limit gives the options of a limit directive their types and reports all that
@@ -226,17 +238,23 @@ func (d *Directive) hasNeeds(o *Option) bool {
 	a := d.optionOrDefault(findVerb(VerbLimit).option(name))
 	switch {
 	case valued:
-		return a.Value.Text == value
+		return slices.Contains(strings.Split(value, "|"), a.Value.Text)
 	case name == optKey:
 		return strings.TrimSpace(a.Value.Text) != wordGlobal
 	}
 	return a.Value.Text != ""
 }
 
+// needs spells o.Needs for people.
+func (o *Option) needs() string {
+	name, _, _ := strings.Cut(o.Needs, "=")
+	return strings.ReplaceAll(o.Needs, "|", " or "+name+"=")
+}
+
 // Policy is what the runtime is told of l, but for the ID.
 func (l *Limit) Policy() ratelimit.Policy {
 	p := ratelimit.Policy{
-		Directive: l.Directive.Text,
+		Directive: l.Directive.effective(),
 		Key:       wordGlobal,
 		Global:    l.Key == nil,
 		Algorithm: l.Algorithm,

@@ -71,7 +71,7 @@ func TestEveryOptionOfLimitIsDecoded(t *testing.T) {
 		{"algorithm", "algorithm=token-bucket", func(l Limit) any { return l.Algorithm }, ratelimit.TokenBucket},
 		{"algorithm", "algorithm=fixed-window", func(l Limit) any { return l.Algorithm }, ratelimit.FixedWindow},
 		{"burst", "algorithm=token-bucket burst=9", func(l Limit) any { return l.Burst }, int64(9)},
-		{"cost", "cost=0", func(l Limit) any { return l.Cost }, int64(0)},
+		{"cost", "cost=0 lock=1m", func(l Limit) any { return l.Cost }, int64(0)},
 		{"cost", "algorithm=time-quota max=1s", func(l Limit) any { return l.Cost }, int64(1)},
 		{"cost", "cost=len(x)", func(l Limit) any { return text(l.CostExpr) }, "len(x)"},
 		{"cost", "cost=`2*n`", func(l Limit) any { return text(l.CostExpr) }, "2*n"},

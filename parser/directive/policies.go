@@ -37,7 +37,8 @@ func CheckLimits(limits []Limit) diag.List {
 		}
 	}
 	for i, l := range distinct {
-		if by := unreachableBy(distinct, i); by != nil {
+		// A method may be limited more than the others of its type.
+		if by := unreachableBy(distinct, i); by != nil && (by.OfType || !l.OfType) {
 			diags.Add(errUnreachable(l, by))
 		}
 	}
@@ -134,7 +135,8 @@ func implies(b, a *Limit) bool {
 		return false
 	case !a.comparable() || !b.comparable():
 		return false
-	case !a.sameKey(b) || !a.sameCost(b) || !sameText(a.When, b.When) || !sameText(a.Unless, b.Unless):
+	case !a.sameKey(b) || !a.sameCost(b) || !sameText(a.When, b.When, a.Spelling.When, b.Spelling.When),
+		!sameText(a.Unless, b.Unless, a.Spelling.Unless, b.Spelling.Unless):
 		return false
 	case a.Key != nil && a.OnEmpty != b.OnEmpty || a.Store != b.Store || a.OnError != b.OnError:
 		return false
@@ -211,18 +213,23 @@ func impliesBucket(b, a *Limit) bool {
 	return atOnce <= a.capacity() && !lessProduct(a.Max, b.Window, b.Max, a.Window)
 }
 
-func (l *Limit) sameKey(o *Limit) bool { return sameText(l.Key, o.Key) }
+func (l *Limit) sameKey(o *Limit) bool {
+	return sameText(l.Key, o.Key, l.Spelling.Key, o.Spelling.Key)
+}
 
 func (l *Limit) sameCost(o *Limit) bool {
 	if l.CostExpr != nil || o.CostExpr != nil {
-		return sameText(l.CostExpr, o.CostExpr)
+		return sameText(l.CostExpr, o.CostExpr, l.Spelling.Cost, o.Spelling.Cost)
 	}
 	return l.Cost == o.Cost
 }
 
-func sameText(a, b *Value) bool {
-	if a == nil || b == nil {
+func sameText(a, b *Value, spelledA, spelledB string) bool {
+	switch {
+	case a == nil || b == nil:
 		return a == b
+	case spelledA != "" && spelledB != "":
+		return spelledA == spelledB
 	}
 	return strings.TrimSpace(a.Text) == strings.TrimSpace(b.Text)
 }

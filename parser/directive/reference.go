@@ -117,7 +117,7 @@ func writeOptionTable(b *bytes.Buffer, options []Option) {
 		}
 		doc := o.Doc
 		if o.Needs != "" {
-			doc += "; only with " + o.Needs
+			doc += "; only with " + o.needs()
 		}
 		if o.Without != "" {
 			doc += "; not with " + o.Without

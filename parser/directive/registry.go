@@ -41,7 +41,7 @@ type Option struct {
 	// Algorithms are those that take the option; nil means all.
 	Algorithms []ratelimit.Algorithm `json:"algorithms,omitempty"`
 	// Needs is another option without which this one has no effect: its name, or
-	// name=value if it must have that value.
+	// name=value if it must have that value, or name=value|value if one of those.
 	Needs string `json:"needs,omitempty"`
 	// Without is another option beside which this one has no effect.
 	Without string `json:"without,omitempty"`

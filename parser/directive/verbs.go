@@ -229,7 +229,7 @@ var limitOptions = []Option{
 		Example: "mode=shadow",
 	},
 	{
-		Name: optName, Type: Name, Targets: []TargetKind{Method, InterfaceMethod}, Without: optGroup, unused: CodeNameUnused,
+		Name: optName, Type: Name, Targets: []TargetKind{Method, InterfaceMethod, Func}, Without: optGroup, unused: CodeNameUnused,
 		Aliases: []string{"id"},
 		Doc:     "identity of the policy's counters, metrics and overrides, kept when policies are moved or changed; by default import path, type and method, and for several policies also algorithm, window and key",
 		Example: "name=login-per-ip",
@@ -247,13 +247,13 @@ var limitOptions = []Option{
 		Example: "store=redis",
 	},
 	{
-		Name: optMessage, Type: Text, Needs: optOnLimit + "=" + string(OnLimitError), unused: CodeRefusalUnused,
+		Name: optMessage, Type: Text, Needs: optOnLimit + "=" + string(OnLimitError) + "|" + string(OnLimitWait), unused: CodeRefusalUnused,
 		Aliases: []string{"msg", "text", "reason"},
 		Doc:     "what a refused client is told in place of the usual words",
 		Example: "message=\"try again tomorrow\"",
 	},
 	{
-		Name: optStatus, Type: Integer, Min: 400, Max: 599, Needs: optOnLimit + "=" + string(OnLimitError), unused: CodeRefusalUnused,
+		Name: optStatus, Type: Integer, Min: 400, Max: 599, Needs: optOnLimit + "=" + string(OnLimitError) + "|" + string(OnLimitWait), unused: CodeRefusalUnused,
 		Aliases: []string{"code", "http-status", "status-code"},
 		Doc:     "HTTP status of a refusal; 429 if not given",
 		Example: "status=503",
@@ -286,36 +286,36 @@ var (
 var registry = []Verb{
 	{
 		Name:       VerbLimit,
-		Doc:        "one policy of a method, or of each exported method of a type; the verb may be left out",
+		Doc:        "one policy of a method or function, or of each exported method of a type; the verb may be left out",
 		Example:    "//ratelimit:max=5 window=1m key=ip",
-		Targets:    []TargetKind{Method, InterfaceMethod, TypeDecl},
+		Targets:    []TargetKind{Method, InterfaceMethod, Func, TypeDecl},
 		Repeatable: true,
 		Options:    limitOptions,
 	},
 	{
 		Name:    VerbOff,
-		Doc:     "opts a method out of the limits of its type",
+		Doc:     "opts a method out of the limits of its type, so that only its own apply",
 		Example: "//ratelimit:off",
 		Targets: []TargetKind{Method, InterfaceMethod},
 	},
 	{
 		Name:    VerbWrapper,
-		Doc:     "names what is generated for a type",
+		Doc:     "names what is generated for a type or a function",
 		Example: "//ratelimit:wrapper name=LimitedService constructor=Limit",
-		Targets: []TargetKind{TypeDecl},
+		Targets: []TargetKind{TypeDecl, Func},
 		Options: []Option{
 			{
-				Name: optName, Type: Identifier,
+				Name: optName, Type: Identifier, Targets: []TargetKind{TypeDecl},
 				Doc:     "name of the generated type; RateLimitedX for X if not given",
 				Example: "name=LimitedService",
 			},
 			{
 				Name: optConstructor, Type: Identifier,
-				Doc:     "name of the generated constructor; NewRateLimitedX for X if not given",
+				Doc:     "name of the generated constructor; NewRateLimitedX for X if not given; that of a function returns the limited function",
 				Example: "constructor=Limit",
 			},
 			{
-				Name: optImplements, Type: TypeName,
+				Name: optImplements, Type: TypeName, Targets: []TargetKind{TypeDecl},
 				Doc:     "interface that the generated type is asserted to implement",
 				Example: "implements=pb.GreeterServer",
 			},

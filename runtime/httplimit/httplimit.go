@@ -122,22 +122,27 @@ func WithRole(role func(*http.Request) string) Option {
 // sets it in time; another router's pattern is not known.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &caller{Request: ratelimit.Request{
-			Addr:   m.Addr(r),
-			Method: r.Method,
-			Path:   r.URL.Path,
-			Route:  r.Pattern,
-		}}
-		if m.user != nil {
-			c.User = m.user(r)
-		}
-		if m.role != nil {
-			c.Role = m.role(r)
-		}
-		c.r = r.WithContext(ratelimit.WithRequest(r.Context(), &c.Request))
-		c.Source = c
-		next.ServeHTTP(w, c.r)
+		next.ServeHTTP(w, m.identify(r).r)
 	})
+}
+
+// identify finds out who is calling, and puts that into the context of c.r.
+func (m *Middleware) identify(r *http.Request) *caller {
+	c := &caller{Request: ratelimit.Request{
+		Addr:   m.Addr(r),
+		Method: r.Method,
+		Path:   r.URL.Path,
+		Route:  r.Pattern,
+	}}
+	if m.user != nil {
+		c.User = m.user(r)
+	}
+	if m.role != nil {
+		c.Role = m.role(r)
+	}
+	c.r = r.WithContext(ratelimit.WithRequest(r.Context(), &c.Request))
+	c.Source = c
+	return c
 }
 
 // Addr returns the caller's address as the package comment defines it, or the

@@ -37,7 +37,7 @@ func (g *Gate) planned(q *queue, charges []Charge, p *patience) time.Duration {
 		q.plan = g.newPlan(q, now)
 		at, wait = q.plan.wait(g, charges, now)
 	}
-	if p.allows(wait) && !g.isFull(q) {
+	if p.allows(wait) && !g.isFull(q, charges) {
 		q.plan.admit(charges, at)
 	}
 	return wait

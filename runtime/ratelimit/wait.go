@@ -86,14 +86,14 @@ type patience struct {
 	end      time.Time // by MaxWait; zero for none
 }
 
-func (g *Gate) patience(ctx context.Context) patience {
+func (g *Gate) patience(ctx context.Context, charges []Charge) patience {
 	var p patience
 	if ctx != nil {
 		p.deadline, _ = ctx.Deadline()
 	}
 	longest := time.Duration(0)
-	for _, c := range g.counters {
-		if w := c.policy.MaxWait; w > 0 && (longest == 0 || w < longest) {
+	for i, c := range g.counters {
+		if w := c.policy.MaxWait; w > 0 && i < len(charges) && !charges[i].Skip && (longest == 0 || w < longest) {
 			longest = w
 		}
 	}
@@ -118,7 +118,7 @@ func (g *Gate) wait(ctx context.Context, charges []Charge, c *call) error {
 			return err
 		}
 	}
-	p := g.patience(ctx)
+	p := g.patience(ctx, charges)
 	if !c.decision.Allowed {
 		if err := g.line(ctx, charges, c, &p); err != nil {
 			return err
@@ -145,8 +145,12 @@ func (g *Gate) waits(charges []Charge) bool {
 // queueName appends what tells lists of keys apart.
 func (g *Gate) queueName(b []byte, charges []Charge) []byte {
 	for i, c := range g.counters {
+		if charges[i].Skip {
+			b = append(b, 0) // nor does it wait for those that do not skip it
+			continue
+		}
 		key := c.key(charges[i].Key)
-		b = binary.AppendUvarint(b, uint64(len(key)))
+		b = binary.AppendUvarint(b, 1+uint64(len(key)))
 		b = append(b, key...)
 	}
 	return b
@@ -228,7 +232,7 @@ func (g *Gate) join(charges []Charge, c *call, p *patience) (q *queue, w *waiter
 		}
 	}
 	planned = max(c.least, g.planned(q, charges, p))
-	if g.isFull(q) || !p.allows(planned) {
+	if g.isFull(q, charges) || !p.allows(planned) {
 		return nil, nil, planned
 	}
 	w = &waiter{charges: make([]Charge, len(charges)), first: make(chan struct{})}
@@ -249,9 +253,10 @@ func (g *Gate) join(charges []Charge, c *call, p *patience) (q *queue, w *waiter
 	return q, w, planned
 }
 
-func (g *Gate) isFull(q *queue) bool {
-	for _, c := range g.counters {
-		if n := c.policy.MaxQueue; n > 0 && len(q.calls) >= n {
+// isFull reports whether a call may not join the queue.
+func (g *Gate) isFull(q *queue, charges []Charge) bool {
+	for i, c := range g.counters {
+		if n := c.policy.MaxQueue; n > 0 && !charges[i].Skip && len(q.calls) >= n {
 			return true
 		}
 	}
