@@ -1,5 +1,7 @@
 package ratelimit
 
+import "math"
+
 // Units is what costs and limits are computed in before they become int64.
 type Units interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr
@@ -62,7 +64,7 @@ func ConvertUnits[To, From Units](n From) To {
 func FloatUnits[To Units](f float64) To {
 	least, greatest := bound[To](true), bound[To](false)
 	switch {
-	case f != f:
+	case math.IsNaN(f):
 		return 0
 	case f <= float64(least):
 		return least
