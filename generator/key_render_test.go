@@ -202,8 +202,8 @@ func TestKeyFunctions(t *testing.T) {
 	buf = ratelimit.AppendIP(buf, ratelimit.RequestFrom(ctx))
 	return ratelimit.AppendText(buf, tenantOf(ctx, req))
 }`},
-		{"constant cost is inlined", pay, "Service", "Do", "cost:2 * 3", `func loginCost() int64 {
-	return 6
+		{"a constant of the package", pay, "Service", "Do", "cost:shards * 2", `func loginCost() int64 {
+	return int64(shards * 2)
 }`},
 		{"cost", pay, "Service", "Do", "cost:len(req.Tags) + 1", `func loginCost(req *Req) int64 {
 	if req == nil {
@@ -305,7 +305,7 @@ func loginWhen(req *Req, id string) bool {
 	return loginWhenPattern.MatchString(id) || req != nil && loginWhenPattern.MatchString(req.User)
 }`},
 		{"floats are not fused", pay, "Service", "Do", "when:req.Amount * 1.5 + float(n) > 100 and req.Rate > 0.5", `func loginWhen(req *Req, n int) bool {
-	return req != nil && float64(req.Amount*1.5)+float64(n) > 100 && float64(req.Rate) > 0.5
+	return req != nil && float64(req.Amount*1.5)+float64(n) > 100.0 && float64(req.Rate) > 0.5
 }`},
 		{"a float that fits", pay, "Service", "Do", "int(ceil(req.Amount / 10.0))", `func loginKey(buf []byte, req *Req) []byte {
 	if req == nil || !(math.Ceil(req.Amount/10.0) >= -1<<63) || !(math.Ceil(req.Amount/10.0) < 1<<63) {
