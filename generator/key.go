@@ -87,10 +87,13 @@ func (f *file) keyFunc(m *method, name string, key *keyexpr.Key) (decl *jen.Stat
 //
 //	func name(req *Request) int64
 //
-// in the way of keyFunc. The amount is -1 if it is absent.
+// in the way of keyFunc. The amount is -1 if it is absent. Integers that are computed
+// stop at the bounds of their types, and a limit at the greatest that is not
+// ratelimit.Unlimited.
 func (f *file) amountFunc(m *method, name string, e *keyexpr.Expr) (decl *jen.Statement, args []keyArg) {
 	nodes := []keyexpr.Node{e.Node}
 	k := f.keyCode(m, name, nodes)
+	k.finite = slices.ContainsFunc(m.Policies, func(p *parser.Policy) bool { return p.MaxExpr == e })
 	fn := k.amount(name, slices.Collect(m.wrapper.TypeParams()), e)
 	return f.withPatterns(k, name, nodes, fn), k.args
 }
@@ -142,7 +145,8 @@ type keyCode struct {
 	patterns       map[string]string // regular expression -> variable that holds it
 	caller         string            // variable with the request, "" if there is none
 	result         string            // what an absent value makes the function return
-	saturate       bool              // sums and products stop at the bounds of their type
+	saturate       bool              // integers stop at the bounds of their type
+	finite         bool              // such an integer is not ratelimit.Unlimited
 	raw            bool              // the key is one element, which need not be told from others
 	leaf           func(*block, keyexpr.Node, bool) string
 

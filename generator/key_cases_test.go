@@ -258,7 +258,7 @@ var keyCases = []keyCase{
 	{expr: "trim('  x ' + id)", want: [3]string{"x id", "x id", "x id"}},
 	{expr: "trim(req.Email, 'A')", want: [3]string{"nn@Example.ORG", "-", ""}},
 	{expr: "len(req.Email)", want: [3]string{"15", "-", "0"}},
-	{expr: "len('äö')", want: [3]string{"2", "2", "2"}},
+	{expr: "len('äö' + id)", want: [3]string{"4", "4", "4"}},
 	{expr: "len(req.Labels)", want: [3]string{"2", "-", "0"}},
 	{expr: "string(req.Small)", want: [3]string{"-7", "-", "0"}},
 	{expr: "string(req.Admin)", want: [3]string{"true", "-", "false"}},

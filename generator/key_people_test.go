@@ -78,7 +78,6 @@ key prefix + id
 key defaultTenant
 key n % shards
 key req.Pair[0]
-when true
 when req.Admin
 when !req.Admin
 when not req.Admin
@@ -154,7 +153,6 @@ when tick(id) == 'id'
 when req.Account() != nil
 when req.User < 'b'
 when 1 < n and n < 100
-cost 1
 cost n
 cost len(req.Items)
 cost len(req.Items) + 1

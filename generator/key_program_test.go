@@ -74,6 +74,7 @@ func evaluate(t *testing.T, exprs []expression, inputs []string) (values [][]eva
 	type function struct {
 		render func() (*jen.Statement, []keyArg)
 		nodes  []keyexpr.Node
+		filled bool // the key is never empty
 	}
 	var functions []function
 	f.wrappers, m.wrapper.methods = []*wrapper{m.wrapper}, []*method{m}
@@ -89,13 +90,13 @@ func evaluate(t *testing.T, exprs []expression, inputs []string) (values [][]eva
 			p := &policy{Policy: &rlparser.Policy{KeyExpr: key}, key: &computed{keyFunction: keyFunction{name: name}}}
 			keyImports(f.imports, p.Policy)
 			m.policy = append(m.policy, p)
-			fn = function{func() (*jen.Statement, []keyArg) { return f.keyFunc(m, p.key.name, p.KeyExpr) }, key.Nodes()}
+			fn = function{func() (*jen.Statement, []keyArg) { return f.keyFunc(m, p.key.name, p.KeyExpr) }, key.Nodes(), !key.MayBeEmpty()}
 		case e.condition():
 			condImports(f.imports, x)
-			fn = function{func() (*jen.Statement, []keyArg) { return f.condFunc(m, name, x) }, []keyexpr.Node{x.Node}}
+			fn = function{func() (*jen.Statement, []keyArg) { return f.condFunc(m, name, x) }, []keyexpr.Node{x.Node}, false}
 		default:
 			amountImports(f.imports, x)
-			fn = function{func() (*jen.Statement, []keyArg) { return f.amountFunc(m, name, x) }, []keyexpr.Node{x.Node}}
+			fn = function{func() (*jen.Statement, []keyArg) { return f.amountFunc(m, name, x) }, []keyexpr.Node{x.Node}, false}
 		}
 		functions = append(functions, fn)
 		lenient = append(lenient, forgiving(fn.nodes))
@@ -130,6 +131,9 @@ func evaluate(t *testing.T, exprs []expression, inputs []string) (values [][]eva
 			vm, ok2 := lines[fmt.Sprintf("expr %d %d", i, j)]
 			if !ok1 || !ok2 {
 				t.Fatalf("%s, input %d: no value", exprs[i].text, j)
+			}
+			if functions[i].filled && (ours == "-" || ours == "") {
+				t.Errorf("%s, input %d: %q, though the key is never empty", exprs[i].text, j, ours)
 			}
 			if vm == "-1" && (exprs[i].kind == "cost" || exprs[i].kind == "after") {
 				vm = "-" // our function returns -1 for both

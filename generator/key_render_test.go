@@ -202,8 +202,8 @@ func TestKeyFunctions(t *testing.T) {
 	buf = ratelimit.AppendIP(buf, ratelimit.RequestFrom(ctx))
 	return ratelimit.AppendText(buf, tenantOf(ctx, req))
 }`},
-		{"constant cost is inlined", pay, "Service", "Do", "cost:2 * 3", `func loginCost() int64 {
-	return 6
+		{"a constant of the package", pay, "Service", "Do", "cost:shards * 2", `func loginCost() int64 {
+	return int64(shards * 2)
 }`},
 		{"cost", pay, "Service", "Do", "cost:len(req.Tags) + 1", `func loginCost(req *Req) int64 {
 	if req == nil {
@@ -305,13 +305,19 @@ func loginWhen(req *Req, id string) bool {
 	return loginWhenPattern.MatchString(id) || req != nil && loginWhenPattern.MatchString(req.User)
 }`},
 		{"floats are not fused", pay, "Service", "Do", "when:req.Amount * 1.5 + float(n) > 100 and req.Rate > 0.5", `func loginWhen(req *Req, n int) bool {
-	return req != nil && float64(req.Amount*1.5)+float64(n) > 100 && float64(req.Rate) > 0.5
+	return req != nil && float64(req.Amount*1.5)+float64(n) > 100.0 && float64(req.Rate) > 0.5
 }`},
-		{"a float that fits", pay, "Service", "Do", "cost:int(ceil(req.Amount / 10.0))", `func loginCost(req *Req) int64 {
+		{"a float that fits", pay, "Service", "Do", "int(ceil(req.Amount / 10.0))", `func loginKey(buf []byte, req *Req) []byte {
 	if req == nil || !(math.Ceil(req.Amount/10.0) >= -1<<63) || !(math.Ceil(req.Amount/10.0) < 1<<63) {
+		return nil
+	}
+	return strconv.AppendInt(buf, int64(int(math.Ceil(req.Amount/10.0))), 10)
+}`},
+		{"a cost that was a float", pay, "Service", "Do", "cost:int(ceil(req.Amount / 10.0))", `func loginCost(req *Req) int64 {
+	if req == nil || math.IsNaN(math.Ceil(req.Amount/10.0)) {
 		return -1
 	}
-	return int64(int(math.Ceil(req.Amount / 10.0)))
+	return int64(ratelimit.FloatUnits[int](math.Ceil(req.Amount / 10.0)))
 }`},
 		{"network", pay, "Service", "Do", "ip/24/56, role, route", `func loginKey(ctx context.Context, buf []byte) []byte {
 	caller := ratelimit.RequestFrom(ctx)
@@ -387,10 +393,10 @@ func loginWhen(req *Req, id string) bool {
 	return append(buf, string(key)...)
 }`},
 		{"numbers of several kinds", genericSource, "Meter", "Add", "cost:int64(n * n / d) + int64(f * 2.5)", `func loginCost[N ~int | ~uint8, F ~float32 | ~float64](n N, d N, f F) int64 {
-	if d == 0 || !(float64(float64(f)*2.5) >= -1<<63) || !(float64(float64(f)*2.5) < 1<<63) {
+	if d == 0 || math.IsNaN(float64(float64(f)*2.5)) {
 		return -1
 	}
-	return ratelimit.AddUnits(int64(ratelimit.MulUnits(n, n)/d), int64(float64(float64(f)*2.5)))
+	return ratelimit.AddUnits(ratelimit.ConvertUnits[int64](ratelimit.DivUnits(ratelimit.MulUnits(n, n), d)), ratelimit.FloatUnits[int64](float64(float64(f)*2.5)))
 }`},
 		{"interface", genericSource, "Loader", "Load", "s.Name(), request.ip, append, string, ratelimit", `func loginKey(ctx context.Context, buf []byte, next Loader, append2 string, string2 string, ratelimit2 int) []byte {
 	buf = ratelimit.AppendText(buf, next.Name())

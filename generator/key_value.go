@@ -99,8 +99,7 @@ func (k *keyCode) value(b *block, n keyexpr.Node) val {
 		if n.Op == "!" {
 			return k.cond(b, n)
 		}
-		x := k.value(b, n.X)
-		return val{text: n.Op + x.in(precPrimary), prec: precUnary, use: x.use}
+		return k.negative(b, n)
 	case *keyexpr.Binary:
 		switch n.Op {
 		case "==", "!=", "&&", "||":

@@ -249,6 +249,9 @@ func agree(t *testing.T, e expression, lenient bool, inputs []string, values []e
 	t.Helper()
 	for i, v := range values {
 		want := v.vm
+		if e.kind == "cost" && (v.ours == "9223372036854775807" || v.ours == "-9223372036854775808") {
+			continue // a cost stops there, and the interpreter wraps around
+		}
 		if want == "!" {
 			if want = "-"; e.condition() {
 				want = "false"

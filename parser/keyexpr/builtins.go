@@ -221,10 +221,13 @@ func (c *checker) extreme(n *ast.BuiltinNode) Node {
 			return nil
 		}
 	}
+	b.typ = b.Args[0].Type()
 	if x := extremeConstant(b); x != nil {
+		if k, ok := x.(*Const); ok && k.Name == "" {
+			return &Const{Value: k.Value, spelled: c.spell(b), typ: k.typ}
+		}
 		return x
 	}
-	b.typ = b.Args[0].Type()
 	return b
 }
 
@@ -287,7 +290,7 @@ func (c *checker) stringConversion(n *ast.BuiltinNode) Node {
 	if types.Identical(x.Type(), typString) {
 		return x
 	}
-	if k, ok := x.(*Const); ok && k.Name == "" {
+	if k, ok := x.(*Const); ok && !isNamed(k) {
 		return &Const{Value: foldConvert(&Convert{X: k, typ: typString}), typ: types.Typ[types.UntypedString]}
 	}
 	return &Convert{X: x, typ: typString}
@@ -328,11 +331,10 @@ func (c *checker) integerConversion(n ast.Node, name string, t types.Type, args 
 			return nil
 		}
 		if k, ok := x.(*Const); float || ok && (k.Name == "" || isUntyped(k.typ)) {
-			name := ""
-			if ok && !float {
-				name = k.Name
+			if float {
+				return &Const{Value: constant.ToInt(v), spelled: c.spell(&Convert{X: x, typ: t}), typ: t}
 			}
-			return &Const{Value: constant.ToInt(v), Name: name, typ: t}
+			return &Const{Value: constant.ToInt(v), Name: k.Name, untyped: k.untyped, spelled: k.spelled, typ: t}
 		}
 	}
 	return &Convert{X: x, typ: t}
@@ -355,7 +357,7 @@ func (c *checker) floatConversion(n ast.Node, name string, args []ast.Node) Node
 			c.at(args[0], overflow, v.ExactString(), name)
 			return nil
 		}
-		return &Const{Value: v, typ: typFloat}
+		return &Const{Value: v, spelled: c.spell(&Convert{X: x, typ: typFloat}), typ: typFloat}
 	}
 	return &Convert{X: x, typ: typFloat}
 }

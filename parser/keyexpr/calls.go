@@ -107,6 +107,7 @@ func (c *checker) methodCall(n *ast.CallNode, callee *ast.MemberNode) Node {
 
 // invoke checks the arguments and results of a call.
 func (c *checker) invoke(n *ast.CallNode, what string, call *Call) Node {
+	c.named = true
 	sig := call.Fn.Type().(*types.Signature)
 	at := c.text.span(n.Callee)
 	if sig.TypeParams().Len() > 0 {

@@ -20,6 +20,7 @@ type checker struct {
 	scope    *Scope
 	text     text
 	nodes    int  // checked so far
+	named    bool // there is a name in it, other than let's, and so not only literals
 	broken   bool // expr's parser would only repeat what has been reported
 	closures bool // there is a closure, in which # stands alone
 	bound    []*binding
@@ -71,7 +72,14 @@ func (c *checker) failed() bool {
 	return slices.ContainsFunc(c.problems, func(p Problem) bool { return !p.Warning })
 }
 
+// sorted returns the problems in the order of their places. If the expression is too
+// large, what else was found is of no use.
 func (c *checker) sorted() []Problem {
+	if i := slices.IndexFunc(c.problems, func(p Problem) bool {
+		return p.Code == tooLong.code || p.Code == tooDeep.code || p.Code == tooLarge.code
+	}); i >= 0 {
+		return c.problems[i : i+1]
+	}
 	slices.SortStableFunc(c.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	})

@@ -47,7 +47,7 @@ func foldBinary(n *Binary) constant.Value {
 			return nil
 		}
 		if op == token.QUO {
-			op = token.QUO_ASSIGN // of integers
+			op = quo
 		}
 	}
 	return constant.BinaryOp(x, op, y)
@@ -107,7 +107,13 @@ func asFloat(x Node) Node {
 	case isUntyped(x.Type()) || x.Type() == typFloat:
 		return x
 	case ConstValue(x) != nil:
-		return &Const{Value: ConstValue(x), typ: typFloat}
+		k := &Const{Value: constant.ToFloat(ConstValue(x)), typ: typFloat}
+		if named, ok := x.(*Const); ok {
+			if k.spelled = named.spelled; named.Name != "" {
+				k.spelled = spelled{named.Name, bindPrimary}
+			}
+		}
+		return k
 	}
 	return &Convert{X: x, typ: typFloat}
 }

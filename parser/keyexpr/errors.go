@@ -26,6 +26,7 @@ var (
 	unknownRoot     = rule{"unknown-member", "#root has no %s"}
 	ambiguousMember = rule{"ambiguous-member", "%s is embedded more than once in %s; name the embedded field too"}
 	ambiguousName   = rule{"ambiguous-name", "%[1]s is both the caller's and a parameter; write request.%[1]s for the caller's or #%[1]s for the parameter"}
+	ambiguousResult = rule{"ambiguous-name", "%[1]s is both the method's result and a parameter or the receiver; write #%[1]s for the result or %[2]s for the other"}
 	ambiguousGlobal = rule{"ambiguous-name", "%[1]s is both the caller's and declared in the package; write request.%[1]s for the caller's or (%[2]s) for the other"}
 	ambiguousAll    = rule{"ambiguous-name", "global is both the name for all calls together and a parameter; write #global for the parameter, or leave the key out to count all calls together"}
 	ambiguousMethod = rule{"ambiguous-name", "request.%[1]s is both the caller's and the parameter's; write #request.%[1]s for the parameter's, or %[1]s for the caller's"}
@@ -62,6 +63,8 @@ var (
 	prefixLength  = rule{"prefix-length", "%s is not a length from 1 to %d, for %s"}
 	untrusted     = rule{"key-trust", "any client can choose a fresh %s, and with it a fresh counter; add what it cannot choose, such as ip or user, or check it in a function of the package"}
 	constantKey   = rule{"constant-key", "the key is the same for every call; write key=global"}
+	constantCost  = rule{"constant-expression", "every call gives %s"}
+	constantWhen  = rule{"constant-expression", "the condition is the same for every call; leave the option out, or write mode=off to switch the limit off"}
 	emptyKey      = rule{"empty-key", "the element is empty text, so every call would be without a key; leave it out"}
 	joinedKey     = rule{"joined-key", "different values can give the same joined text; write a tuple: %s"}
 	uselessChoice = rule{"useless-default", "%s always has a value, so what stands behind %s is never used%s"}

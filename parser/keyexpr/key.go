@@ -56,8 +56,8 @@ func (c *checker) key() *Key {
 	if c.failed() {
 		return k
 	}
-	if !slices.ContainsFunc(k.Elems, func(n Node) bool { return ConstValue(n) == nil }) {
-		c.problem(span{0, len(c.text.runes)}, constantKey).Warning = true
+	if !slices.ContainsFunc(k.Nodes(), func(n Node) bool { return !isConstant(n) }) {
+		c.problem(span{0, len(c.text.runes)}, constantKey).Warning = c.named
 	}
 	c.distrust(k)
 	return k
@@ -81,6 +81,28 @@ func (c *checker) whole(what string, check func(ast.Node) Node) Node {
 		return nil
 	}
 	return c.settle(tree, n)
+}
+
+// refuseConstant reports an expression without any name: it is the same for every
+// call, and does not need to be one.
+func (c *checker) refuseConstant(r rule, args ...any) {
+	if !c.named && !c.failed() {
+		c.problem(span{0, len(c.text.runes)}, r, args...)
+	}
+}
+
+// constantAmount says what every call gives whose amount is n, and what to write instead.
+func constantAmount(n Node) string {
+	switch v := ConstValue(n); {
+	case v == nil:
+		return "the same number; write that, or leave the option out"
+	case constant.Sign(v) < 0:
+		return v.ExactString() + ", which is no cost; write max=blocked to refuse every call, or leave the option out"
+	case constant.Sign(v) == 0:
+		return "0; write cost=0, max=blocked to refuse every call, or leave cost-after out"
+	default:
+		return v.ExactString() + "; write cost=" + v.ExactString() + " or max=" + v.ExactString() + ", and add a constant cost-after to the cost"
+	}
 }
 
 // cost checks n as a cost.
@@ -114,6 +136,17 @@ func (c *checker) keyElement(n ast.Node) Node {
 		c.at(n, joinedKey, "["+c.pieces(n)+"]").Warning = true
 	}
 	return x
+}
+
+// isConstant reports whether n is the same for every call.
+func isConstant(n Node) bool {
+	return !Contains(n, func(n Node) bool {
+		switch n.(type) {
+		case *Dim, *Param, *Result, *Recv, *Global, *Call:
+			return true
+		}
+		return false
+	})
 }
 
 // joined returns the join of several values that n is, also with its case changed.

@@ -110,7 +110,20 @@ type Key struct {
 	// Elems holds the elements; more than one are a tuple. Each is a Dim, or an
 	// expression of text, integer or boolean type.
 	Elems []Node
+
+	spelling string
 }
+
+// String returns k in the one spelling of all that mean the same: names without a #
+// or "request." before them where that is possible, double quotes, && and ||, "." for
+// "?.", and tuples as [a, b], but for those of dimensions alone, as ip,user. It can be
+// parsed in the same scope, and gives the same text then. Keys that differ have
+// different spellings. It is "" for a Key that ParseKey has not returned.
+func (k *Key) String() string { return k.spelling }
+
+// MayBeEmpty reports whether there may be calls whose key is absent, or has an absent
+// or an empty element.
+func (k *Key) MayBeEmpty() bool { return slices.ContainsFunc(k.Elems, mayBeEmpty) }
 
 // Nodes lists everything that k evaluates.
 func (k *Key) Nodes() []Node {
@@ -128,14 +141,19 @@ func (k *Key) NeedsRequest() bool { return slices.ContainsFunc(k.Nodes(), needsR
 // ParseCondition.
 type Expr struct {
 	Node Node
+
+	spelling string
 }
+
+// String returns e in the one spelling of all that mean the same. See Key.String.
+func (e *Expr) String() string { return e.spelling }
 
 // NeedsRequest reports whether e reads who is calling.
 func (e *Expr) NeedsRequest() bool { return needsRequest(e.Node) }
 
 // ParseKey reads a key: "global", a list of elements with commas between them, an
 // array literal, or one expression. An element is a dimension such as ip, user or
-// ip/24/56, or an expression. The key is nil if a problem is not a warning. Problems
+// ip/24/56, or an expression. A key of literals alone is refused. The key is nil if a problem is not a warning. Problems
 // are in the order of their places.
 func ParseKey(src string, s *Scope) (*Key, []Problem) {
 	c := newChecker(src, s)
@@ -143,28 +161,37 @@ func ParseKey(src string, s *Scope) (*Key, []Problem) {
 	if c.failed() {
 		return nil, c.sorted()
 	}
+	k.spelling = newSpelling(c, k.Nodes()).key(k)
 	return k, c.sorted()
 }
 
-// ParseCost reads an expression of integer type: a cost, or a limit. The expression is nil if a
-// problem is not a warning. Problems are in the order of their places.
+// ParseCost reads an expression of integer type: a cost, or a limit. One of literals
+// alone is refused. The expression is nil if a problem is not a warning. Problems are
+// in the order of their places.
 func ParseCost(src string, s *Scope) (*Expr, []Problem) {
 	c := newChecker(src, s)
 	n := c.whole("cost", c.cost)
-	if c.failed() {
-		return nil, c.sorted()
+	if n != nil {
+		c.refuseConstant(constantCost, constantAmount(n))
 	}
-	return &Expr{Node: n}, c.sorted()
+	return c.expression(n), c.sorted()
 }
 
 // ParseCondition reads an expression of boolean type. If it is absent, it does not
-// hold. The expression is nil if a problem is not a warning. Problems are in the
+// hold. One of literals alone is refused. The expression is nil if a problem is not a warning. Problems are in the
 // order of their places.
 func ParseCondition(src string, s *Scope) (*Expr, []Problem) {
 	c := newChecker(src, s)
 	n := c.whole("condition", c.condition)
+	c.refuseConstant(constantWhen)
+	return c.expression(n), c.sorted()
+}
+
+// expression makes an Expr of n, nil if there is a problem that is not a warning.
+func (c *checker) expression(n Node) *Expr {
 	if c.failed() {
-		return nil, c.sorted()
+		return nil
 	}
-	return &Expr{Node: n}, c.sorted()
+	text, _ := newSpelling(c, []Node{n}).node(n, place{})
+	return &Expr{Node: n, spelling: text}
 }

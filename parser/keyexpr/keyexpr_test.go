@@ -96,6 +96,7 @@ func (s *Service) Do(ctx context.Context, req *Req, in *Req, id string, ip strin
 func (s *Service) Plain(id string) error { return nil }
 func (s *Service) Make(ctx context.Context, req *Req) (made *Acct, n int, err error) { return nil, 0, nil }
 func (s *Service) Find(err string) (*Acct, bool) { return nil, false }
+func (s *Service) Hide(err, result string) (int, error) { return 0, nil }
 func (s *Service) Handle(request *Req, r *http.Request) error { return nil }
 
 type Store[K ~string | ~int, N ~int | ~int64, V any, S ~string] struct{}
@@ -212,7 +213,9 @@ func TestProblemsAreReportedAtTheirPlace(t *testing.T) {
 func TestCostIsAnInteger(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ expr, want string }{
-		{"1", ""},
+		{"shards", ""},
+		{"#a5", ""},
+		{"1", "0-1 constant-expression: every call gives 1; write cost=1 or max=1, and add a constant cost-after to the cost"},
 		{"len(req.Tags) + 1", ""},
 		{"req.Shard", ""},
 		{"req.Admin ? 1 : n", ""},

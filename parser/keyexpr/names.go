@@ -18,6 +18,11 @@ func (c *checker) identifier(n *ast.IdentifierNode) Node {
 	if hashed, ok := strings.CutPrefix(name, "#"); ok {
 		return c.hashed(n, hashed)
 	}
+	if c.hidesResult(name) {
+		c.named = true
+		c.at(n, ambiguousResult, name, c.hiding(name))
+		return nil
+	}
 	if x, ok := c.nearest(n, name); ok {
 		return x
 	}
@@ -62,7 +67,8 @@ func (c *checker) nearest(n ast.Node, name string) (x Node, ok bool) {
 		b.used = true
 		return b.node, true
 	}
-	if x := c.local(name); x != nil {
+	c.named = true
+	if x := c.local(name); x != nil && !c.hidesResult(name) {
 		return c.valid(n, x), true
 	}
 	if c.scope.Results != nil {
@@ -133,6 +139,7 @@ func (c *checker) hashed(n ast.Node, name string) Node {
 
 // argument returns parameter i.
 func (c *checker) argument(n ast.Node, i int) Node {
+	c.named = true
 	count := 0
 	if c.scope.Sig != nil {
 		count = c.scope.Sig.Params().Len()
@@ -164,7 +171,7 @@ func (c *checker) declared(n ast.Node, obj types.Object) Node {
 			c.at(n, complexValue)
 			return nil
 		}
-		return &Const{Value: v, Name: obj.Name(), typ: obj.Type()}
+		return &Const{Value: v, Name: obj.Name(), untyped: isUntyped(obj.Type()), typ: obj.Type()}
 	case *types.Func:
 		c.at(n, isFunction, obj.Name())
 	case *types.TypeName:
@@ -192,9 +199,10 @@ func (c *checker) special(n *ast.MemberNode) (x Node, ok bool) {
 	}
 	name := memberName(n)
 	if c.isRoot(base) {
+		c.named = true
 		switch name {
 		case "methodName":
-			return &Const{Value: constant.MakeString(c.scope.Method), typ: types.Typ[types.UntypedString]}, true
+			return &Const{Value: constant.MakeString(c.scope.Method), spelled: spelled{"#root.methodName", bindPrimary}, typ: types.Typ[types.UntypedString]}, true
 		case "args":
 			c.at(n, rootArgs)
 		case "target":

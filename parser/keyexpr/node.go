@@ -49,8 +49,10 @@ type (
 	Const struct {
 		Value constant.Value
 		// Name is the name of the declared constant, "" for a literal.
-		Name string
-		typ  types.Type
+		Name    string
+		untyped bool    // it is declared without a type
+		spelled spelled // what it is written as, if that is neither name nor value
+		typ     types.Type
 	}
 
 	// Nil is an operand of == or !=.

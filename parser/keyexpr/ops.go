@@ -13,6 +13,8 @@ import (
 const (
 	minus = token.SUB
 	shl   = token.SHL
+	quo   = token.QUO_ASSIGN // of integers
+	rem   = token.REM
 	eql   = token.EQL
 	lss   = token.LSS
 	gtr   = token.GTR
@@ -225,7 +227,7 @@ func join(x, y Node) Node {
 	for _, p := range parts[1:] {
 		a, aok := merged[len(merged)-1].(*Const)
 		b, bok := p.(*Const)
-		if aok && bok && a.Name == "" && b.Name == "" {
+		if aok && bok && !isNamed(a) && !isNamed(b) {
 			merged[len(merged)-1] = &Const{
 				Value: constant.MakeString(constant.StringVal(a.Value) + constant.StringVal(b.Value)),
 				typ:   types.Typ[types.UntypedString],
@@ -291,13 +293,13 @@ func (c *checker) fold(n ast.Node, x Node) Node {
 			c.at(n, negativeZero)
 			return nil
 		}
-		return &Const{Value: v, typ: t}
+		return &Const{Value: v, spelled: c.spell(x), typ: t}
 	}
 	if isUntyped(t) && constant.BitLen(v) > 512 || !isUntyped(t) && !representable(v, t) {
 		c.at(n, overflow, c.quote(n), c.typeName(t))
 		return nil
 	}
-	if Contains(x, func(n Node) bool { k, ok := n.(*Const); return ok && k.Name != "" }) {
+	if Contains(x, isNamed) {
 		return x
 	}
 	return &Const{Value: v, typ: t}

@@ -70,6 +70,7 @@ func (c *checker) dimension(n *ast.IdentifierNode) (dim Node, ok bool) {
 
 // told returns the dimension if the method can tell it.
 func (c *checker) told(n ast.Node, kind DimKind) Node {
+	c.named = true
 	if !c.scope.Request {
 		c.at(n, noRequest, c.quote(n))
 		return nil

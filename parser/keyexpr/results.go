@@ -2,6 +2,7 @@ package keyexpr
 
 import (
 	"go/types"
+	"strconv"
 
 	"github.com/expr-lang/expr/ast"
 )
@@ -15,7 +16,7 @@ func (c *checker) result(n ast.Node, name string) (x Node, ok bool) {
 		}
 	}
 	last := results.Len() - 1
-	isErr := last >= 0 && types.Identical(results.At(last).Type(), types.Universe.Lookup("error").Type())
+	isErr := last >= 0 && isError(results.At(last).Type())
 	switch {
 	case name == "err" && isErr:
 		return &Result{Index: last, Var: results.At(last)}, true
@@ -29,6 +30,35 @@ func (c *checker) result(n ast.Node, name string) (x Node, ok bool) {
 		return nil, true
 	}
 	return nil, false
+}
+
+// hidesResult reports whether a parameter or the receiver has the name "err" or
+// "result" where that could mean a result. #err and #result do mean that.
+func (c *checker) hidesResult(name string) bool {
+	results := c.scope.Results
+	if results.Len() == 0 || c.local(name) == nil {
+		return false
+	}
+	switch isErr := isError(results.At(results.Len() - 1).Type()); name {
+	case "err":
+		return isErr
+	case "result":
+		return results.Len() > 1 || !isErr
+	}
+	return false
+}
+
+// hiding says how to write the parameter or the receiver of that name where the name
+// would mean a result.
+func (c *checker) hiding(name string) string {
+	if p, ok := c.local(name).(*Param); ok {
+		return "#p" + strconv.Itoa(p.Index)
+	}
+	return "#root.target"
+}
+
+func isError(t types.Type) bool {
+	return types.Identical(t, types.Universe.Lookup("error").Type())
 }
 
 // results lists the names of results, if there are any here.

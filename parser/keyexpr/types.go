@@ -308,7 +308,11 @@ func (c *checker) convertConst(n ast.Node, x Node, t types.Type) Node {
 func typed(x Node, t types.Type) Node {
 	switch x := x.(type) {
 	case *Const:
-		return &Const{Value: x.Value, Name: x.Name, typ: t}
+		v := x.Value
+		if IsFloat(t) {
+			v = constant.ToFloat(v)
+		}
+		return &Const{Value: v, Name: x.Name, untyped: x.untyped, spelled: x.spelled, typ: t}
 	case *Unary:
 		return &Unary{Op: x.Op, X: typed(x.X, t)}
 	case *Binary:
