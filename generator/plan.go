@@ -18,6 +18,9 @@ func (f *file) planned() []string {
 		if !w.OfFunction() {
 			names = append(names, w.Name)
 		}
+		if w.sealed != "" {
+			names = append(names, w.sealed)
+		}
 		for range w.assertions() {
 			names = append(names, "_")
 		}

@@ -19,6 +19,7 @@ type wrapper struct {
 	field   string // field that holds the wrapped value
 	next    string // parameter of the constructor
 	limiter string // parameter of the constructor
+	sealed  string // interface that is embedded, "" if none is
 	methods []*method
 }
 
@@ -40,6 +41,11 @@ func (f *file) newWrapper(pw *parser.Wrapper) *wrapper {
 		w.reserveParams(m)
 	}
 	w.field = fields.allot("next", "next")
+	if w.Sealed != nil {
+		// Lower-case even if nothing else is, so that nobody can set or replace it.
+		w.sealed = f.scope.allot(lowerFirst(pw.Name)+"Sealed", "sealed")
+		fields.reserve(w.sealed)
+	}
 	for _, m := range pw.Methods {
 		w.methods = append(w.methods, w.newMethod(m, fields))
 	}
@@ -129,8 +135,17 @@ func (w *wrapper) decls() []jen.Code {
 		return w.methods[0].decls()
 	}
 	f := w.file
-	fields := []jen.Code{jen.Id(w.field).Add(w.nextType())}
-	values := []jen.Code{field(w.field, jen.Id(w.next))}
+	var sealed, fields, values []jen.Code
+	if w.sealed != "" {
+		sealed = []jen.Code{
+			comment(wrap(fmt.Sprintf("%s has the methods that only another package can declare. Every other method of it is declared below.", w.sealed))...),
+			jen.Type().Id(w.sealed).Add(w.typeParams()).Interface(f.imports.typ(w.Sealed)),
+		}
+		fields = append(fields, jen.Id(w.sealed).Add(w.typeArgs()))
+		values = append(values, field(w.sealed, jen.Id(w.next)))
+	}
+	fields = append(fields, jen.Id(w.field).Add(w.nextType()))
+	values = append(values, field(w.field, jen.Id(w.next)))
 	for _, m := range w.methods {
 		if m.limited() {
 			fields = append(fields, jen.Id(m.gate).Op("*").Id(f.runtime("Gate")))
@@ -141,6 +156,7 @@ func (w *wrapper) decls() []jen.Code {
 		comment(wrap(fmt.Sprintf("%s asks a limiter before it calls the %s it wraps.", w.Name, w.Source.Name()))...),
 		jen.Type().Id(w.Name).Add(w.typeParams()).Struct(fields...),
 	}
+	ds = append(ds, sealed...)
 	ds = append(ds, w.constructor(values)...)
 	ds = append(ds, w.assertions()...)
 	for _, m := range w.methods {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"go/scanner"
-	"go/types"
 	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
@@ -103,10 +102,6 @@ func errConstrainedFile(d *directive.Directive) diag.Diagnostic {
 
 func errNotNamed(d *directive.Directive, typ, why string) diag.Diagnostic {
 	return at(d, "cannot-wrap", "%s cannot be wrapped: %s", typ, why)
-}
-
-func errSealed(d *directive.Directive, typ string, m *types.Func) diag.Diagnostic {
-	return at(d, "sealed-interface", "%s cannot be wrapped: its method %s is not exported by package %s, so no type of this package can have it", typ, m.Name(), m.Pkg().Path())
 }
 
 func errPromotedLimit(d *directive.Directive, typ, method, from string) diag.Diagnostic {

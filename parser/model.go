@@ -56,6 +56,10 @@ type Wrapper struct {
 	Pointer bool
 	// Implements are interfaces that the wrapper is asserted to implement.
 	Implements []types.Type
+	// Sealed is an interface with unexported methods of another package that the
+	// wrapper can only have by embedding it; nil if there is none. It is the source,
+	// or one of Implements.
+	Sealed types.Type
 	// Methods holds every exported method of the method set and the limited
 	// unexported ones, sorted by name. For a function, that is the function alone.
 	Methods []*Method

@@ -107,8 +107,7 @@ func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self type
 		md := d.methods[fn.Name()]
 		if fn.Pkg() != b.pkg.Types && !fn.Exported() {
 			if types.IsInterface(self) {
-				b.res.Diags.Add(errSealed(d.first(), d.name, fn))
-				return 0
+				w.Sealed = self
 			}
 			continue
 		}
@@ -400,6 +399,10 @@ func (b *builder) checkImplements(w *Wrapper, d *draft) {
 		iface := t.Underlying().(*types.Interface)
 		for i := range iface.NumMethods() {
 			want := iface.Method(i)
+			if b.sealedBy(want, w) {
+				w.Sealed = t
+				continue
+			}
 			has := slices.ContainsFunc(w.Methods, func(m *Method) bool {
 				return m.Name == want.Name() && types.Identical(m.Sig, want.Type()) &&
 					(want.Exported() || want.Pkg() == b.pkg.Types)
@@ -411,6 +414,20 @@ func (b *builder) checkImplements(w *Wrapper, d *draft) {
 			}
 		}
 	}
+}
+
+// sealedBy reports whether the source of w has want, a method that only another
+// package can declare.
+func (b *builder) sealedBy(want *types.Func, w *Wrapper) bool {
+	if want.Exported() || want.Pkg() == b.pkg.Types {
+		return false
+	}
+	self := w.Source.Type()
+	if w.Pointer {
+		self = types.NewPointer(self)
+	}
+	sel := types.NewMethodSet(self).Lookup(want.Pkg(), want.Name())
+	return sel != nil && types.Identical(sel.Type(), want.Type())
 }
 
 // returnsError reports whether the last result is the universe's error.
