@@ -24,6 +24,7 @@ import (
 // builder makes the model of one package.
 type builder struct {
 	res    *Result
+	loaded *load.Result
 	fset   *token.FileSet
 	pkg    *load.Package
 	dir    *scan.Dir
@@ -270,8 +271,11 @@ func (b *builder) add(t *directive.Target, fileName string, file *ast.File) {
 // as a name: what is generated can have none of them at package scope.
 func (b *builder) declared() (map[string]bool, error) {
 	names := map[string]bool{}
-	for _, name := range b.pkg.Types.Scope().Names() {
-		names[name] = true
+	scope := b.pkg.Types.Scope()
+	for _, name := range scope.Names() {
+		if !b.loaded.IsStub(scope.Lookup(name)) {
+			names[name] = true
+		}
 	}
 	for _, imp := range b.pkg.DotImports() {
 		for _, name := range imp.Scope().Names() {

@@ -21,6 +21,8 @@ type Result struct {
 	// Diags holds all problems, sorted. With an error among them nothing must be
 	// written.
 	Diags diag.List
+
+	stubs map[string][]byte // what to try again with, see stubsOf
 }
 
 // Package is one package that gets an output file.

@@ -59,6 +59,7 @@ func Parse(ctx context.Context, cfg Config) (*Result, error) {
 	// everything loaded.
 	var res *Result
 	requests := mentionsRequests(&found)
+	var stubs map[string][]byte
 	for full := false; ; {
 		needs := cfg.Needs
 		if requests {
@@ -66,13 +67,15 @@ func Parse(ctx context.Context, cfg Config) (*Result, error) {
 		}
 		res = &Result{Outputs: found.Outputs, Diags: slices.Clone(found.Diags)}
 		if len(found.Dirs)+len(found.Outputs) > 0 {
-			if err := res.parse(ctx, &cfg, &found, needs, full); err != nil {
+			if err := res.parse(ctx, &cfg, &found, needs, stubs, full); err != nil {
 				return nil, err
 			}
 		}
 		switch {
 		case res.takesRequests() && !requests:
 			requests = true
+		case res.stubs != nil && stubs == nil:
+			stubs = res.stubs
 		case res.Diags.HasErrors() && !full:
 			full = true
 		default:
@@ -126,7 +129,7 @@ func relative(dir, path string) string {
 }
 
 // parse loads the directories with directives and builds the model of each.
-func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, needs []string, full bool) error {
+func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, needs []string, stubs map[string][]byte, full bool) error {
 	var patterns []string
 	hits := map[string]bool{}
 	for _, path := range found.Outputs {
@@ -152,6 +155,7 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, n
 		Output: scan.Ours,
 		Syntax: func(name string) bool { return hits[name] },
 		Full:   full,
+		Stubs:  stubs,
 	}, slices.Compact(slices.Sorted(slices.Values(patterns)))...)
 	if err != nil {
 		return err
@@ -169,7 +173,7 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, n
 	var builders []*builder
 	for i := range found.Dirs {
 		d := &found.Dirs[i]
-		b := &builder{res: res, fset: loaded.Fset, pkg: packages[d.Path], dir: d, drafts: map[string]*draft{}, groups: map[string][]directive.Limit{}, all: limited, constrained: map[string]bool{}}
+		b := &builder{res: res, loaded: loaded, fset: loaded.Fset, pkg: packages[d.Path], dir: d, drafts: map[string]*draft{}, groups: map[string][]directive.Limit{}, all: limited, constrained: map[string]bool{}}
 		b.collect()
 		builders = append(builders, b)
 	}
@@ -181,6 +185,9 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, n
 		if p != nil {
 			res.Packages = append(res.Packages, p)
 		}
+	}
+	if res.Diags.HasErrors() && stubs == nil {
+		res.stubs = stubsOf(builders)
 	}
 	res.checkIdentities()
 	if len(res.Packages) > 0 && !res.Diags.HasErrors() {

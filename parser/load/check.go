@@ -61,7 +61,7 @@ func (p *Package) check(name string, src []byte) (*types.Package, []error) {
 	})
 	// The other files have no bodies left, and their errors do not count.
 	conf.IgnoreFuncBodies = false
-	files := append(slices.Clone(p.signatures), extra)
+	files := slices.DeleteFunc(append(slices.Clone(p.signatures), extra), func(f *ast.File) bool { return f == p.stub })
 	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
 	pkg, _ := conf.Check(p.Path, p.ld.fset, files, &info)
 	return pkg, append(errs, p.ld.unknownIn(extra, info.Uses)...)

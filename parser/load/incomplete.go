@@ -55,6 +55,9 @@ func (w *gaps) of(t types.Type, by *types.TypeName) string {
 			return ""
 		}
 		w.seen[t] = true
+		if w.p.ld.isStub(t.Obj()) {
+			return fmt.Sprintf("%s has the methods of %s, which is generated, too; keep it in a field with a name", w.name(by), w.name(t.Obj()))
+		}
 		if cause := w.unread(t); cause != "" {
 			return cause
 		}

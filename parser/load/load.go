@@ -57,6 +57,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/parser"
 	"go/token"
 	"go/types"
 	"os"
@@ -95,6 +96,9 @@ type Config struct {
 	// Full takes imported packages in full where they are checked from source, without
 	// outlines.
 	Full bool
+	// Stubs are the sources, by directory, that stand for output which signatures
+	// mention: types without methods.
+	Stubs map[string][]byte
 	// Output reports whether a file is left out: what a former run wrote must not
 	// influence this one.
 	Output func(src []byte) bool
@@ -116,6 +120,7 @@ type Package struct {
 	Errors []error
 
 	signatures []*ast.File
+	stub       *ast.File        // the last of the signatures, or nil
 	syntax     map[string]error // by file, why it is not known in full
 	conflicts  []*Error         // files of other packages
 	embedded   map[string]bool  // import paths of types that this package embeds
@@ -387,9 +392,35 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 			}
 		}
 	}
+	if src := ld.cfg.Stubs[p.Dir]; src != nil {
+		stub, err := parser.ParseFile(ld.fset, stubName, src, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		p.stub = stub
+		p.signatures = append(p.signatures, stub)
+	}
 	ld.source[node.PkgPath] = p
 	return p, nil
 }
+
+// stubName is the name that positions in stubs have.
+const stubName = "ratelimitgen stub"
+
+// TypeErrors returns what the type checker found in all packages that were checked
+// from source, in no order.
+func (r *Result) TypeErrors() []error {
+	var errs []error
+	for _, p := range r.ld.source {
+		errs = append(errs, p.Errors...)
+	}
+	return errs
+}
+
+// IsStub reports whether obj stands for output that is not there yet.
+func (r *Result) IsStub(obj types.Object) bool { return r.ld.isStub(obj) }
+
+func (ld *loader) isStub(obj types.Object) bool { return ld.position(obj.Pos()).Filename == stubName }
 
 // readFile reads a source file. What is not a regular one holds no source, and
 // might never end.

@@ -1,0 +1,88 @@
+package parser
+
+import (
+	"errors"
+	"fmt"
+	"go/types"
+	"strings"
+)
+
+// stubsOf returns sources that declare the wrappers to be generated, by directory, for
+// the packages in which, or in an importer of which, signatures mention one: nil if
+// none does. The wrappers are not there when their own packages are loaded, and what
+// they are is not needed, only that they are types.
+func stubsOf(builders []*builder) map[string][]byte {
+	missing := map[string]bool{} // undefined names, and those behind a dot
+	for _, b := range builders {
+		if b.pkg == nil {
+			continue
+		}
+		for _, err := range b.loaded.TypeErrors() {
+			var te types.Error
+			if errors.As(err, &te) {
+				if name, ok := strings.CutPrefix(te.Msg, "undefined: "); ok {
+					missing[name[strings.LastIndexByte(name, '.')+1:]] = true
+				}
+			}
+		}
+	}
+	stubs := map[string][]byte{}
+	for _, b := range builders {
+		if b.pkg == nil {
+			continue
+		}
+		if src := b.stub(missing); src != "" {
+			stubs[b.pkg.Dir] = []byte(src)
+		}
+	}
+	if len(stubs) == 0 {
+		return nil
+	}
+	return stubs
+}
+
+// stub declares those wrappers of the package whose names are missing somewhere.
+func (b *builder) stub(missing map[string]bool) string {
+	var imports, decls strings.Builder
+	aliases := map[*types.Package]string{}
+	qualify := func(p *types.Package) string {
+		if p == b.pkg.Types {
+			return ""
+		}
+		if aliases[p] == "" {
+			aliases[p] = fmt.Sprintf("p%d", len(aliases))
+			fmt.Fprintf(&imports, "import %s %q\n", aliases[p], p.Path())
+		}
+		return aliases[p]
+	}
+	for _, name := range sortedKeys(b.drafts) {
+		d := b.drafts[name]
+		obj, ok := b.pkg.Types.Scope().Lookup(name).(*types.TypeName)
+		if !ok {
+			continue
+		}
+		w := Wrapper{Source: obj}
+		w.Name, _ = names(name)
+		if d.wrapper != nil {
+			if o, diags := d.wrapper.Wrapper(); len(diags) == 0 && o.Name != "" {
+				w.Name = o.Name
+			}
+		}
+		if !missing[w.Name] {
+			continue
+		}
+		var params []string
+		for tp := range w.TypeParams() {
+			params = append(params, tp.Obj().Name()+" "+types.TypeString(tp.Constraint(), qualify))
+		}
+		list := ""
+		if len(params) > 0 {
+			list = "[" + strings.Join(params, ", ") + "]"
+		}
+		fmt.Fprintf(&decls, "type %s%s struct{}\n", w.Name, list)
+	}
+	if decls.Len() == 0 {
+		return ""
+	}
+	return "package " + b.pkg.Name + "\n" + imports.String() + decls.String()
+}
