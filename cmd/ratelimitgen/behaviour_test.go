@@ -55,7 +55,7 @@ func runBehaviour(t *testing.T, path string) {
 	if needsRedis {
 		env = append(env, redisEnv+"="+startRedis(t))
 	}
-	args := []string{"test", "-count=1"}
+	args := []string{"test", "-count=1", "-timeout=2m"}
 	if raceDetector() {
 		args = append(args, "-race")
 	}
