@@ -15,7 +15,7 @@ func (c *checker) call(n *ast.CallNode) Node {
 	case *ast.IdentifierNode:
 		name := c.text.name(callee)
 		if name == "T" && !c.known("T") {
-			c.at(n, typeRef)
+			c.at(n, typeRef, "T(...)")
 			return nil
 		}
 		if f := c.function(name); f != nil && c.local(name) == nil {
@@ -68,6 +68,9 @@ func (c *checker) notFunction(n ast.Node, name string) {
 
 // methodCall checks x.f(...).
 func (c *checker) methodCall(n *ast.CallNode, callee *ast.MemberNode) Node {
+	if c.typeCall(n, callee) {
+		return nil
+	}
 	if x, ok := c.lookupCall(n, callee); ok {
 		return x
 	}
@@ -98,9 +101,13 @@ func (c *checker) methodCall(n *ast.CallNode, callee *ast.MemberNode) Node {
 	case *types.Func:
 		return c.invoke(n, c.quote(callee), &Call{X: x, Path: path, Fn: obj})
 	case *types.Var:
-		c.problem(at, notCallable, name)
+		if _, ok := obj.Type().Underlying().(*types.Signature); ok {
+			c.problem(at, fieldCall, name, "use a function of the package that calls it")
+		} else {
+			c.problem(at, fieldCall, name, "write "+c.quote(callee))
+		}
 	default:
-		c.unknown(c.problem(at, unknownMember, c.quote(callee.Node)+" ("+c.typeName(x.Type())+")", name), name+"()", c.members(x.Type()))
+		c.noMember(callee, x, name, "()", n.Arguments)
 	}
 	return nil
 }

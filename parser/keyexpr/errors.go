@@ -21,9 +21,11 @@ var (
 var (
 	unknownName     = rule{"unknown-name", "nothing is called %s here"}
 	unknownParam    = rule{"unknown-parameter", "the method has no parameter %s"}
+	springName      = rule{"unknown-parameter", "the method has no parameter %s; write %s"}
 	unknownMember   = rule{"unknown-member", "%s has no field or method %s"}
 	unknownRequest  = rule{"unknown-member", "request has no %s"}
 	unknownRoot     = rule{"unknown-member", "#root has no %s"}
+	refusedRoot     = rule{"unknown-member", "#root has no %s; %s"}
 	ambiguousMember = rule{"ambiguous-member", "%s is embedded more than once in %s; name the embedded field too"}
 	ambiguousName   = rule{"ambiguous-name", "%[1]s is both the caller's and a parameter; write request.%[1]s for the caller's or #%[1]s for the parameter"}
 	ambiguousResult = rule{"ambiguous-name", "%[1]s is both the method's result and a parameter or the receiver; write #%[1]s for the result or %[2]s for the other"}
@@ -109,6 +111,7 @@ var (
 var (
 	unknownFunction = rule{"unknown-name", "the package has no function %s"}
 	notCallable     = rule{"not-callable", "%s is not a function or method of the package"}
+	fieldCall       = rule{"not-callable", "%s is a field, not a method; %s"}
 	genericCall     = rule{"generic-call", "%s has type parameters; write a function without any that calls it"}
 	resultCount     = rule{"result-count", "%s has %d results; write a function of the package with exactly one"}
 	argumentCount   = rule{"argument-count", "%s takes %s, not %d"}
@@ -122,7 +125,14 @@ var (
 	chained       = rule{"not-supported", "comparisons cannot be chained; write a < b and b < c"}
 	mixedDefault  = rule{"expression-syntax", "?? beside another operator needs parentheses: (x ?? y) + z"}
 	beanRef       = rule{"spel-syntax", "there are no beans; call a function of the package: name(x)"}
-	typeRef       = rule{"spel-syntax", "T(...) is not supported; call a function of the package: name(x)"}
+	typeRef       = rule{"spel-syntax", "%s is not supported; call a function of the package: name(x)"}
+	typeCall      = rule{"spel-syntax", "%s is not supported; write %s"}
+	javaName      = rule{"spel-syntax", "there is no %s here; write %s"}
+	newObject     = rule{"spel-syntax", "nothing is made with new here; call a function of the package: name(x)"}
+	instanceOf    = rule{"spel-syntax", "types are not asked for here; call a function of the package that tells: name(x)"}
+	template      = rule{"spel-syntax", "an expression stands alone, without #{ and }; write %s"}
+	placeholder   = rule{"spel-syntax", "${...} is not filled in here; write the name of a constant or variable of the package"}
+	braces        = rule{"spel-syntax", "a list stands in brackets; write %s"}
 	selection     = rule{"spel-syntax", "%s is not supported; write %s"}
 	rangeOperator = rule{"not-supported", ".. is not supported; write %s"}
 	wordOperator  = rule{"spel-syntax", "%s is not an operator here; write %s"}

@@ -7,7 +7,8 @@
 // #p0, #a0, #root.args[0], #root.target and #root.methodName, and what the package
 // declares; request.ip, .user, .role, .method, .path and .route, also without the
 // "request." where nothing else has the name, request.header("X"), .query("q") and
-// .cookie("c"); where results are known, those by name, result and err. There are
+// .cookie("c"); where results are known, those by name, result and err, or #result and
+// #err, which mean the results though a parameter has the name. There are
 // members, indexes, calls with one result; the operators + - * / % == != < <= > >=
 // in contains startsWith endsWith matches and or not && || ! ?: ?? and ?.; let; the
 // closures any, all, none, one, count, sum, filter and map, with # for the element
@@ -42,7 +43,8 @@
 // # Where expr's interpreter differs
 //
 // Integers divide as in Go: 7 / 2 is 3, not 3.5. Integers keep their types, wrap
-// around as in Go, and do not mix with each other or with floats; sums of integers
+// around as in Go (but stop at the bounds of their types in a cost or a limit), and do
+// not mix with each other or with floats; sums of integers
 // are of type int, floats are computed as float64. An index below zero is out of
 // range, and does not count from the end; a missing key of a map is absent, not a
 // zero value. x ?: y asks for absence and emptiness, as in SpEL, where expr wants a

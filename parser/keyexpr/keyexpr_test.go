@@ -255,6 +255,7 @@ func TestExpressionsAreBounded(t *testing.T) {
 		{"long chain of negations", strings.Repeat("!", 4000) + "matches", tooLarge.code},
 		{"long chain of choices", strings.Repeat("matches?id:", 300) + "id", tooLarge.code},
 		{"long chain of lets", longLets(120) + "a119 == 1", tooLarge.code},
+		{"names that are taken", strings.Repeat("let n = 1; ", 300) + "n", tooLarge.code},
 		{"many comparisons", "n in [" + strings.Repeat("n,", maxNodes) + "n]", tooLarge.code},
 		{"no text", "id + \"\xff\"", invalidText.code},
 	} {
@@ -272,6 +273,9 @@ func TestExpressionsAreBounded(t *testing.T) {
 			}
 			if ok || !slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == c.code }) {
 				t.Errorf("%s as %s: %d problems, want one of %s: %.200v", c.name, kind, len(problems), c.code, problems)
+			}
+			if len(problems) != 1 {
+				t.Errorf("%s as %s: %d problems besides", c.name, kind, len(problems)-1)
 			}
 			inside(t, c.expr, problems)
 		}

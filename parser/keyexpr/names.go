@@ -133,6 +133,14 @@ func (c *checker) hashed(n ast.Node, name string) Node {
 			return c.argument(n, i)
 		}
 	}
+	if c.isResult(name) {
+		c.at(n, noResults, name)
+		return nil
+	}
+	if here, ok := springNames[name]; ok {
+		c.at(n, springName, name, here)
+		return nil
+	}
 	c.unknown(c.at(n, unknownParam, name), "#"+name, append(c.params("#"), "#root"))
 	return nil
 }
@@ -211,7 +219,12 @@ func (c *checker) special(n *ast.MemberNode) (x Node, ok bool) {
 			}
 			c.at(n, noTarget)
 		default:
-			c.unknown(c.problem(c.text.clamp(n.Property.Location()), unknownRoot, name), name, []string{"methodName", "args", "target"})
+			at := c.text.clamp(n.Property.Location())
+			if hint, ok := rootHints[name]; ok {
+				c.problem(at, refusedRoot, name, hint)
+				break
+			}
+			c.unknown(c.problem(at, unknownRoot, name), name, []string{"methodName", "args", "target"})
 		}
 		return nil, true
 	}
@@ -269,7 +282,7 @@ func (c *checker) member(n *ast.MemberNode) Node {
 	if m, ok := x.Type().Underlying().(*types.Map); ok && !isTypeParam(x.Type()) && keyKindOf(m.Key()) == Text {
 		return c.valid(n, &Index{X: x, I: typed(&Const{Value: constant.MakeString(name)}, m.Key()), typ: m.Elem()})
 	}
-	c.unknown(c.problem(at, unknownMember, c.quote(n.Node)+" ("+c.typeName(x.Type())+")", name), name, c.members(x.Type()))
+	c.noMember(n, x, name, "", nil)
 	return nil
 }
 

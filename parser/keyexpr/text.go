@@ -178,14 +178,27 @@ func (c *checker) rewrite() {
 			}
 			operand = true
 		case tok.Kind == lexer.Bracket:
+			if tok.Value == "{" && !operand {
+				c.refuseList(i)
+			}
 			operand = strings.Contains(")]}", tok.Value)
 		case c.isMemberName(i):
 			operand = true
 		case tok.Kind == lexer.Identifier:
+			if last, ok := c.rewriteHabit(i, operand); ok {
+				operand = last > i || operand && strings.EqualFold(tok.Value, "not")
+				i = last
+				continue
+			}
 			c.rewriteName(i, operand)
 			_, operator := wordOperators[tok.Value]
 			operand = !operand || !operator
 		case strings.HasPrefix(tok.Value, "#"):
+			if n := c.next(i); n.Is(lexer.Bracket, "{") && n.From == tok.To {
+				i = c.refuseTemplate(i)
+				operand = true
+				continue
+			}
 			if tok.Value != "#" || c.next(i).Kind != lexer.Identifier || c.next(i).From != tok.To {
 				if !c.closures {
 					c.broken = true
