@@ -65,7 +65,7 @@ func misspelt(comment string, pos diag.Pos) (diag.Diagnostic, bool) {
 	text = strings.TrimRight(text[len(word):], " \t\r")
 	var spelling string
 	switch body := trimSpace(text); {
-	case text == "":
+	case body == "":
 		spelling, ok = "max=5 window=1m", exact && tight
 	case text[0] == '=':
 		spelling, ok = "max"+text, tight
