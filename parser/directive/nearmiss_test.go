@@ -21,7 +21,7 @@ func TestMisspeltPrefixesAreNearMisses(t *testing.T) {
 		"// rate_limit: window=1m":  "//ratelimit:window=1m",
 		"//ratelimitr :max=5\r":     "//ratelimit:max=5",
 		"//ratelimit\f":             "//ratelimit:max=5 window=1m",
-		"//rAtelim\f":              "",
+		"//rAtelim\f":               "",
 		"// ratelimit":              "",
 		"// ratelimiter":            "",
 		"// RateLimiter: limit it":  "",
