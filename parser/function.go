@@ -3,6 +3,8 @@ package parser
 import (
 	"go/types"
 	"slices"
+
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 )
 
 // function makes the model of what is generated for a limited function, or nil if
@@ -17,10 +19,6 @@ func (b *builder) function(d *draft, fn *types.Func) *Wrapper {
 	_, w.Constructor = names(d.name)
 	if d.wrapper != nil {
 		b.wrapperOptions(w, d)
-	}
-	if file := b.constrainedAt(fn.Pos()); file != "" {
-		b.res.Diags.Add(errConstrained(first, "function "+d.name, file))
-		return nil
 	}
 	sig := fn.Signature()
 	m := &Method{
@@ -42,6 +40,11 @@ func (b *builder) function(d *draft, fn *types.Func) *Wrapper {
 	if !known || !b.refusable(d, m, md, md.limits[0], nil) || len(policies) == 0 {
 		return nil
 	}
+	var own []types.Object
+	if m.OnLimit == directive.OnLimitFallback {
+		own = append(own, b.pkg.Types.Scope().Lookup(m.Fallback.Text))
+	}
+	w.Constraint = b.constraintOfWrapper(w, own)
 	return w
 }
 

@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"go/build/constraint"
 	"go/types"
 	"iter"
 	"slices"
@@ -39,9 +40,9 @@ type Package struct {
 	Declared map[string]bool
 	// Wrappers is sorted by name.
 	Wrappers []*Wrapper
-	// Check type-checks the package together with one more file and returns the
-	// errors in that file.
-	Check func(filename string, src []byte) (*types.Package, []error)
+	// Check type-checks the package together with more files, by their names, and
+	// returns the errors in those.
+	Check func(files map[string][]byte) (*types.Package, []error)
 }
 
 // Wrapper is one generated type, or the generated constructor of a limited function.
@@ -58,6 +59,9 @@ type Wrapper struct {
 	Pointer bool
 	// Implements are interfaces that the wrapper is asserted to implement.
 	Implements []types.Type
+	// Constraint is what a build must satisfy to have the wrapper; nil for every
+	// build.
+	Constraint constraint.Expr
 	// Sealed is an interface with unexported methods of another package that the
 	// wrapper can only have by embedding it; nil if there is none. It is the source,
 	// or one of Implements.
@@ -110,6 +114,8 @@ type Policy struct {
 
 	directive *directive.Directive
 	group     bool // counters are shared on purpose
+
+	constraints []constraint.Expr // of the files of what the expressions mention
 }
 
 // TypeParams yields the type parameters of the source type.

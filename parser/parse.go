@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"go/build"
+	"go/build/constraint"
 	"os"
 	"path/filepath"
 	"slices"
@@ -173,7 +174,7 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, n
 	var builders []*builder
 	for i := range found.Dirs {
 		d := &found.Dirs[i]
-		b := &builder{res: res, loaded: loaded, fset: loaded.Fset, pkg: packages[d.Path], dir: d, drafts: map[string]*draft{}, groups: map[string][]directive.Limit{}, all: limited, constrained: map[string]bool{}}
+		b := &builder{res: res, loaded: loaded, fset: loaded.Fset, pkg: packages[d.Path], dir: d, drafts: map[string]*draft{}, groups: map[string][]directive.Limit{}, all: limited, constraints: map[string]constraint.Expr{}, elsewhere: map[string][]constraint.Expr{}}
 		b.collect()
 		builders = append(builders, b)
 	}

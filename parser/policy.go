@@ -152,13 +152,12 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 			*s.to = s.expr.String()
 		}
 	}
-	b.checkBuilds(l.Directive, p, &diags)
+	b.noteBuilds(p)
 	return p, diags
 }
 
-// checkBuilds reports what the expressions of p mention that is not part of every
-// build.
-func (b *builder) checkBuilds(dir *directive.Directive, p *Policy, diags *diag.List) {
+// noteBuilds notes the constraints of what the expressions of p mention.
+func (b *builder) noteBuilds(p *Policy) {
 	var nodes []keyexpr.Node
 	if p.KeyExpr != nil {
 		nodes = append(nodes, p.KeyExpr.Nodes()...)
@@ -176,9 +175,7 @@ func (b *builder) checkBuilds(dir *directive.Directive, p *Policy, diags *diag.L
 				obj = n.Var
 			}
 			if obj != nil && obj.Pkg() == b.pkg.Types {
-				if file := b.constrainedAt(obj.Pos()); file != "" {
-					diags.Add(errConstrained(dir, obj.Name(), file))
-				}
+				p.constraints = append(p.constraints, b.constraintAt(obj.Pos()))
 			}
 			return false
 		})

@@ -94,16 +94,10 @@ func instantiate(named *types.Named) types.Type {
 // methods fills w.Methods and returns how many of them are limited.
 func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self types.Type) int {
 	limited := 0
-	if file := b.constrainedAt(w.Source.Pos()); file != "" {
-		b.res.Diags.Add(errConstrained(d.first(), "type "+d.name, file))
-		return 0
-	}
+	var own []types.Object
+	defer func() { w.Constraint = b.constraintOfWrapper(w, own) }()
 	for sel := range mset.Methods() {
 		fn := sel.Obj().(*types.Func)
-		if file := b.constrainedAt(fn.Pos()); fn.Pkg() == b.pkg.Types && file != "" {
-			b.res.Diags.Add(errConstrained(d.first(), "method "+fn.Name(), file))
-			continue
-		}
 		md := d.methods[fn.Name()]
 		if fn.Pkg() != b.pkg.Types && !fn.Exported() {
 			if types.IsInterface(self) {
@@ -125,6 +119,7 @@ func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self type
 		}
 		m.Context, m.Carrier = carrierOf(m.Sig)
 		w.Methods = append(w.Methods, m)
+		own = append(own, fn)
 		if b.limit(w, d, m, md, fn, declared, self) {
 			limited++
 		}
