@@ -34,13 +34,14 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 	for _, dir := range dirs {
 		l, diags := dir.Limit()
 		report(diags)
-		if diags.HasErrors() {
-			continue
-		}
+		wrong := diags.HasErrors()
 		l.OfType = isTypeLimit(d, dir)
 		p, diags := b.policy(&l, scope)
 		failed = failed || diags.HasErrors()
 		b.reportFor(&l, strings.TrimPrefix(m.Qualified, b.pkg.Name+"."), diags)
+		if wrong {
+			continue
+		}
 		limits = append(limits, l)
 		policies = append(policies, p)
 	}
@@ -151,6 +152,9 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 		if s.expr != nil {
 			*s.to = s.expr.String()
 		}
+	}
+	if l.Spelling.When != "" && l.Spelling.When == l.Spelling.Unless {
+		diags.Add(l.NeverApplies())
 	}
 	b.noteBuilds(p)
 	return p, diags

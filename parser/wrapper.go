@@ -91,6 +91,14 @@ func instantiate(named *types.Named) types.Type {
 	return inst
 }
 
+// implements reports whether an interface that w is to implement has fn.
+func (w *Wrapper) implements(fn *types.Func) bool {
+	return slices.ContainsFunc(w.Implements, func(t types.Type) bool {
+		obj, _, _ := types.LookupFieldOrMethod(t, false, fn.Pkg(), fn.Name())
+		return obj != nil
+	})
+}
+
 // methods fills w.Methods and returns how many of them are limited.
 func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self types.Type) int {
 	limited := 0
@@ -107,7 +115,7 @@ func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self type
 		}
 		// Unexported methods are part of what an interface demands; those of a
 		// concrete type can be called on it directly.
-		if !fn.Exported() && md == nil && !types.IsInterface(self) {
+		if !fn.Exported() && md == nil && !types.IsInterface(self) && !w.implements(fn) {
 			continue
 		}
 		declared := len(sel.Index()) == 1 && (types.IsInterface(self) && md != nil || receiverName(fn) == d.name)
