@@ -57,6 +57,11 @@ func errFallbackSignature(w directive.Word, method, sig string) diag.Diagnostic 
 	return word(w, "fallback-signature", "%s must take and return what %s does: %s", w.Text, method, sig)
 }
 
+func errQuotaType(v *directive.Value, typ string) diag.Diagnostic {
+	return diag.Diagnostic{Pos: v.Pos(0), EndCol: v.Pos(len(v.Text)).Col, Code: "not-a-duration",
+		Message: fmt.Sprintf("a time-quota is a time.Duration, not %s; convert it in a function of the package", typ)}
+}
+
 func errOffWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
 	return at(d, "off-without-limit", "off has no effect: no limit on type %s covers this method", typ)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 // policies turns the limits of one method into policies, nil if any of them is
@@ -144,6 +145,9 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 		expr, problems := e.parse(e.value.Text, e.scope)
 		diags.Add(locate(e.value, problems)...)
 		*e.to = expr
+	}
+	if p.MaxExpr != nil && l.Algorithm == ratelimit.TimeQuota && !isNamed(types.Unalias(p.MaxExpr.Node.Type()), "time", "Duration") {
+		diags.Add(errQuotaType(l.MaxExpr, types.TypeString(p.MaxExpr.Node.Type(), types.RelativeTo(b.pkg.Types))))
 	}
 	for _, s := range []struct {
 		expr *keyexpr.Expr
