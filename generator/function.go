@@ -19,6 +19,7 @@ func (m *method) function() []jen.Code {
 	for _, p := range m.Policies {
 		ds = append(ds, codeLine(p.Directive))
 	}
+	ds = append(ds, m.deprecation()...)
 	setup := []jen.Code{jen.Id(m.gate).Op(":=").Id(w.limiter).Dot("MustGate").Call(jen.Op("&").Id(m.spec))}
 	if other := m.limitedFallback(); other != nil {
 		setup = append(setup, jen.Id(m.other).Op(":=").Id(other.Constructor).Add(w.typeArgs()).Call(jen.Id(w.limiter)))

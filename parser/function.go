@@ -22,11 +22,12 @@ func (b *builder) function(d *draft, fn *types.Func) *Wrapper {
 	}
 	sig := fn.Signature()
 	m := &Method{
-		Name:      d.name,
-		Sig:       sig,
-		Qualified: b.pkg.Name + "." + d.name,
-		File:      md.file,
-		Handler:   isHandler(sig),
+		Name:       d.name,
+		Sig:        sig,
+		Qualified:  b.pkg.Name + "." + d.name,
+		File:       md.file,
+		Handler:    isHandler(sig),
+		Deprecated: deprecated(md.decl),
 	}
 	m.Context, m.Carrier = carrierOf(sig)
 	w.Methods = []*Method{m}

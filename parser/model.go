@@ -80,6 +80,9 @@ type Method struct {
 	Qualified string
 	// File is the base name of the file that holds the directives.
 	File string
+	// Deprecated is the paragraph of the method's documentation that says so, in one
+	// line, or "".
+	Deprecated string
 	// Policies is empty if the method only forwards.
 	Policies []*Policy
 	// OnLimit is what a refused caller gets, Fallback the method of OnLimitFallback.

@@ -91,6 +91,24 @@ func instantiate(named *types.Named) types.Type {
 	return inst
 }
 
+// deprecated returns the paragraph in which the documentation of a declaration tells
+// not to use it, in one line.
+func deprecated(decl ast.Node) string {
+	var doc *ast.CommentGroup
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		doc = d.Doc
+	case *ast.Field:
+		doc = d.Doc
+	}
+	for paragraph := range strings.SplitSeq(doc.Text(), "\n\n") {
+		if strings.HasPrefix(paragraph, "Deprecated: ") {
+			return strings.Join(strings.Fields(paragraph), " ")
+		}
+	}
+	return ""
+}
+
 // implements reports whether an interface that w is to implement has fn.
 func (w *Wrapper) implements(fn *types.Func) bool {
 	return slices.ContainsFunc(w.Implements, func(t types.Type) bool {
@@ -126,6 +144,9 @@ func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self type
 			Handler:   isHandler(sel.Type().(*types.Signature)),
 		}
 		m.Context, m.Carrier = carrierOf(m.Sig)
+		if md != nil {
+			m.Deprecated = deprecated(md.decl)
+		}
 		w.Methods = append(w.Methods, m)
 		own = append(own, fn)
 		if b.limit(w, d, m, md, fn, declared, self) {
