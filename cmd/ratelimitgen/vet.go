@@ -1,14 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -105,7 +106,7 @@ func (c *command) vet(args []string) int {
 // analyze looks for code that gets past a limit, in the packages asked for that
 // have or import something limited, and says how much of it there is.
 func (v *vetting) analyze(res *parser.Result) (summary string, err error) {
-	asked, err := v.load(packages.NeedName|packages.NeedFiles|packages.NeedImports|packages.NeedDeps|packages.NeedModule, v.patterns())
+	asked, err := v.load(packages.NeedName|packages.NeedFiles|packages.NeedImports|packages.NeedDeps|packages.NeedForTest, v.patterns())
 	if err != nil {
 		return "", err
 	}
@@ -116,7 +117,12 @@ func (v *vetting) analyze(res *parser.Result) (summary string, err error) {
 	paths, want := concerned(asked, limited)
 	var reports []*analyzer.Report
 	if len(paths) > 0 {
-		pkgs, err := v.load(packages.LoadSyntax|packages.NeedModule, paths)
+		mode := packages.LoadSyntax | packages.NeedModule | packages.NeedForTest
+		if v.tests {
+			// A package that imports a tested one is another package in its tests.
+			mode |= packages.NeedDeps
+		}
+		pkgs, err := v.load(mode, paths)
 		if err != nil {
 			return "", err
 		}
@@ -163,33 +169,62 @@ func concerned(asked []*packages.Package, limited map[string]bool) (paths []stri
 		}
 		if is {
 			reaches[p.ID] = true
-			paths = append(paths, withoutTests(p.PkgPath))
+			paths = append(paths, tested(p))
 		}
 	})
 	for _, p := range asked {
 		if reaches[p.ID] {
-			want[withoutTests(p.PkgPath)] = true
+			want[tested(p)] = true
 		}
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths), want
 }
 
-// withoutTests is the path of the package whose tests a package holds, or its own.
-func withoutTests(path string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(path, ".test"), "_test")
+// tested is the path of the package that p is or whose tests it holds.
+func tested(p *packages.Package) string {
+	switch {
+	case p.ForTest != "":
+		return p.ForTest
+	case isTestMain(p):
+		return strings.TrimSuffix(p.ID, ".test")
+	}
+	return p.PkgPath
+}
+
+// isTestMain reports whether p is the program that go test makes.
+func isTestMain(p *packages.Package) bool {
+	path, ok := strings.CutSuffix(p.ID, ".test")
+	if !ok || p.Name != "main" {
+		return false
+	}
+	for _, dep := range p.Imports {
+		if dep.ForTest == path {
+			return true
+		}
+	}
+	return false
 }
 
 // run analyzes pkgs and returns the reports on the wanted ones.
 func (v *vetting) run(pkgs []*packages.Package, want map[string]bool) ([]*analyzer.Report, error) {
-	loaded := map[*packages.Package]bool{}
+	loaded, augmented := map[*packages.Package]bool{}, map[string]bool{}
 	for _, p := range pkgs {
 		loaded[p] = true
+		if p.ForTest == p.PkgPath {
+			augmented[p.PkgPath] = true // the same with test files is there, too
+		}
+	}
+	wanted := func(p *packages.Package) bool {
+		return want[tested(p)] && !isTestMain(p) && (p.ForTest != "" || !augmented[p.PkgPath])
 	}
 	for _, p := range pkgs {
-		// Packages that nothing limited can be reached from have no facts.
-		maps.DeleteFunc(p.Imports, func(_ string, dep *packages.Package) bool { return !loaded[dep] })
-		if want[withoutTests(p.PkgPath)] && len(p.Errors) > 0 {
+		if !v.tests {
+			// Nothing limited can be reached from packages that are not loaded, and they
+			// have no syntax.
+			maps.DeleteFunc(p.Imports, func(_ string, dep *packages.Package) bool { return !loaded[dep] })
+		}
+		if wanted(p) && len(p.Errors) > 0 {
 			v.diags.Add(v.errNotVetted(p))
 		}
 	}
@@ -205,7 +240,7 @@ func (v *vetting) run(pkgs []*packages.Package, want map[string]bool) ([]*analyz
 	}
 	var reports []*analyzer.Report
 	for _, act := range graph.Roots {
-		if !want[withoutTests(act.Package.PkgPath)] {
+		if !wanted(act.Package) {
 			continue
 		}
 		if act.Err != nil {
@@ -256,17 +291,24 @@ func (v *vetting) tally(reports []*analyzer.Report) string {
 	return text + "; reflection and unsafe are not seen"
 }
 
-// errNotVetted says why little can be said of p.
+// errNotVetted says why little can be said of p: by the first error that has a place.
 func (v *vetting) errNotVetted(p *packages.Package) diag.Diagnostic {
-	// Errors of types follow from those of syntax.
-	e := slices.MinFunc(p.Errors, func(a, b packages.Error) int { return cmp.Compare(a.Kind, b.Kind) })
+	e := p.Errors[0]
+	if i := slices.IndexFunc(p.Errors, func(e packages.Error) bool { return strings.Contains(e.Pos, ":") }); i >= 0 {
+		e = p.Errors[i]
+	}
 	d := diag.Diagnostic{Code: "not-compiled", Message: fmt.Sprintf("package %s does not compile, so not all of it could be vetted: %s", p.PkgPath, e.Msg)}
-	file, rest, _ := strings.Cut(e.Pos, ":")
-	if _, err := fmt.Sscanf(rest, "%d:%d", &d.Pos.Line, &d.Pos.Col); err == nil {
-		d.Pos.File = relative(v.Dir, file)
+	if m := placeForm.FindStringSubmatch(e.Pos); m != nil {
+		d.Pos.File = relative(v.Dir, m[1])
+		d.Pos.Line, _ = strconv.Atoi(m[2]) // digits
+		d.Pos.Col, _ = strconv.Atoi(m[3])
+		d.Pos.Col = max(d.Pos.Col, 1)
 	}
 	return d
 }
+
+// placeForm is how go/packages gives a place: file:line or file:line:column.
+var placeForm = regexp.MustCompile(`^(.*?):(\d+)(?::(\d+))?$`)
 
 func count(n int, what string) string {
 	if n == 1 {
