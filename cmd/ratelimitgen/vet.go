@@ -240,13 +240,16 @@ func (v *vetting) run(pkgs []*packages.Package, want map[string]bool) ([]*analyz
 	}
 	var reports []*analyzer.Report
 	for _, act := range graph.Roots {
-		if !wanted(act.Package) {
-			continue
-		}
-		if act.Err != nil {
+		report, ok := act.Result.(*analyzer.Report)
+		switch {
+		case wanted(act.Package) && act.Err != nil:
 			return nil, fmt.Errorf("%s: %w", act.Package.PkgPath, act.Err)
+		case wanted(act.Package):
+			reports = append(reports, report)
+		case ok:
+			// What gets into a limited interface there, is called here.
+			reports = append(reports, &analyzer.Report{Raw: report.Raw})
 		}
-		reports = append(reports, act.Result.(*analyzer.Report))
 	}
 	return reports, nil
 }

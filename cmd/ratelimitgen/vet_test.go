@@ -83,6 +83,7 @@ func TestVetSaysWhatItProved(t *testing.T) {
 		"wire/wire.go":     wireSource,
 		"bypass/bypass.go": bypassSource,
 		"raw/raw.go":       "package raw\n\nimport \"example.com/m/pay\"\n\nfunc New() pay.Store { return pay.Map{} }\n",
+		"uses/uses.go":     "package uses\n\nimport \"example.com/m/raw\"\n\nfunc Use() error { return raw.New().Get() }\n",
 		"other/other.go":   "package other\n",
 		"wire/wire_test.go": `package wire
 
@@ -114,6 +115,8 @@ func charge(s *pay.Service) { _ = s.Charge() }
 			self + "ratelimitgen: 0 call sites of 0 limited methods proved" + seen},
 		{"with errors, and no word of an interface that raw values get into", []string{"./..."}, exitProblem,
 			bypass + self + raw + "ratelimitgen: 2 call sites of 1 limited method proved" + seen},
+		{"and no word of an interface that raw values get into elsewhere", []string{"./uses"}, exitDone,
+			"ratelimitgen: 0 call sites of 0 limited methods proved" + seen},
 		{"with excuses", []string{"-allow=example.com/m/bypass.Charge,example.com/m/nowhere", "example.com/m/bypass", "example.com/m/wire"}, exitDone,
 			"warning: nothing needs -allow=example.com/m/nowhere; remove it [unused-allow]\nratelimitgen: 3 call sites of 2 limited methods proved, 1 excused" + seen},
 		{"of tests, and each file once", []string{"-tests", "./wire", "./pay"}, exitProblem,
@@ -208,6 +211,8 @@ func TestGoVetRunsTheAnalyzer(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(dir, "stale/p.go"), []byte(strings.Replace(limitedSource, "package p", "package stale", 1)+"\n//ratelimit:max=1\nfunc F() error { return nil }\n"))
 	writeFile(t, filepath.Join(dir, "typo/p.go"), []byte("package typo\n\n//ratelimit:max=1 windw=1m\nfunc F() error { return nil }\n"))
+	writeFile(t, filepath.Join(dir, "typo/p_plan9.go"), []byte("package typo\n\n//ratelimit:maxx=1\nfunc G() error { return nil }\n"))
+	writeFile(t, filepath.Join(dir, "typo/p_test.go"), []byte("package typo_test\n\n//ratelimit:max=1\nfunc g() error { return nil }\n"))
 	out, err := goVet("./...")
 	if err == nil {
 		t.Error("go vet found nothing")
@@ -217,13 +222,15 @@ func TestGoVetRunsTheAnalyzer(t *testing.T) {
 		"pay/pay.go:8:44: " + selfMessage + "\n",
 		"stale/ratelimit_gen.go:15:1: the file does not say what the directives do, from here on; run ratelimitgen [stale-output]\n",
 		"typo/p.go:3:19: unknown option \"windw\" of limit; did you mean \"window\"?",
+		"typo/p_plan9.go:3:13: unknown option \"maxx\"",
+		"typo/p_test.go:3:1: directives in test files have no effect",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("go vet does not print %q", want)
 		}
 	}
-	if lines := strings.Count(out, ".go:"); lines != 4 {
-		t.Errorf("%d problems instead of 4", lines)
+	if lines := strings.Count(out, ".go:"); lines != 6 {
+		t.Errorf("%d problems instead of 6", lines)
 	}
 	if t.Failed() {
 		t.Log(out)
