@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -126,5 +127,29 @@ func TestNewIsAValidAnalyzer(t *testing.T) {
 	t.Parallel()
 	if err := analysis.Validate([]*analysis.Analyzer{New()}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestEveryCodeIsDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/vet.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := 0
+	for _, file := range []string{"findings.go", "../vet.go"} {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`Code: "([^"]+)"`).FindAllSubmatch(src, -1) {
+			codes++
+			if !strings.Contains(string(text), fmt.Sprintf("`%s`", m[1])) {
+				t.Errorf("docs/vet.md says nothing of %s", m[1])
+			}
+		}
+	}
+	if codes < 10 {
+		t.Errorf("only %d codes were found", codes)
 	}
 }

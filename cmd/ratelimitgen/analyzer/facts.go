@@ -143,7 +143,7 @@ func (d *draft) methods(t types.Type) []string {
 func (c *checker) constructors(file *ast.File, limited map[*types.TypeName]*limitedType, functions map[*types.Func]*limitedFunc) {
 	for _, d := range file.Decls {
 		decl, ok := d.(*ast.FuncDecl)
-		if !ok || decl.Recv != nil {
+		if !ok || decl.Recv != nil || decl.Body == nil {
 			continue
 		}
 		fn, ok := c.TypesInfo.Defs[decl.Name].(*types.Func)
