@@ -66,8 +66,8 @@ func (c *checker) behindCode(d ast.Decl, pos token.Pos) bool {
 
 func (c *checker) line(pos token.Pos) int { return c.Fset.PositionFor(pos, false).Line }
 
-// excused reports whether a mark or the flag allow excuses what is found at n in
-// file, and counts it if so.
+// excused reports whether a mark or the flag allow excuses what is found at pos,
+// whose stack begins with its file, and counts it if so.
 func (c *checker) excused(pos token.Pos, stack []ast.Node) bool {
 	if name := c.allow.match(c.Pkg.Path(), enclosing(stack)); name != "" {
 		c.report.Allowed[name] = true
