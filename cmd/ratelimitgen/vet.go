@@ -163,7 +163,7 @@ func concerned(asked []*packages.Package, limited map[string]bool) (paths []stri
 	reaches := map[string]bool{}
 	want = map[string]bool{}
 	packages.Visit(asked, nil, func(p *packages.Package) {
-		is := limited[p.PkgPath] || slices.ContainsFunc(p.GoFiles, func(name string) bool { return filepath.Base(name) == scan.OutputName })
+		is := limited[p.PkgPath] || slices.ContainsFunc(p.GoFiles, func(name string) bool { return scan.IsOutputName(filepath.Base(name)) })
 		for _, dep := range p.Imports {
 			is = is || reaches[dep.ID]
 		}

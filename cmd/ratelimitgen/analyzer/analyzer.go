@@ -162,7 +162,7 @@ func (c *checker) read() {
 		s := &source{syntax: file, name: tf.Name()}
 		c.files[s.name] = tf
 		s.test = strings.HasSuffix(s.name, "_test.go")
-		s.ours = filepath.Base(s.name) == scan.OutputName && isOurs(file)
+		s.ours = scan.IsOutputName(filepath.Base(s.name)) && isOurs(file)
 		c.sources = append(c.sources, s)
 		if s.ours {
 			continue
