@@ -9,6 +9,7 @@
 package parser
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"go/build"
@@ -103,7 +104,7 @@ func (res *Result) relativeTo(dir string) *Result {
 // resolve are resolved by it first.
 func (cfg *Config) scan(ctx context.Context) (scan.Result, error) {
 	bctx := build.Default
-	bctx.BuildTags = strings.FieldsFunc(cfg.Tags, func(r rune) bool { return r == ',' || r == ' ' })
+	bctx.BuildTags = strings.FieldsFunc(cmp.Or(cfg.Tags, flagTags(os.Getenv("GOFLAGS"))), func(r rune) bool { return r == ',' || r == ' ' })
 	sc := scan.Config{Dir: cfg.Dir, Patterns: cfg.Patterns, Build: &bctx}
 	found, err := scan.Find(ctx, sc)
 	if err != nil || len(found.Other) == 0 {
@@ -119,6 +120,16 @@ func (cfg *Config) scan(ctx context.Context) (scan.Result, error) {
 		return scan.Result{Diags: found.Diags}, nil
 	}
 	return scan.Find(ctx, sc)
+}
+
+// flagTags returns the build tags in GOFLAGS, which count where there are no others.
+func flagTags(goflags string) (tags string) {
+	for f := range strings.FieldsSeq(goflags) {
+		if list, ok := strings.CutPrefix(strings.TrimLeft(f, "-"), "tags="); ok {
+			tags = list
+		}
+	}
+	return tags
 }
 
 // relative shortens path for people if it lies under dir.
@@ -153,7 +164,7 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, n
 		Dir:    cfg.Dir,
 		Tags:   cfg.Tags,
 		Also:   needs,
-		Output: scan.Ours,
+		Output: scan.IsOutput,
 		Syntax: func(name string) bool { return hits[name] },
 		Full:   full,
 		Stubs:  stubs,

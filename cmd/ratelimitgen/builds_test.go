@@ -25,7 +25,6 @@ func TestEveryBuildHasItsOutput(t *testing.T) {
 		}
 	}
 	dir := module(t, files)
-	tool := filepath.Join(t.TempDir(), "ratelimitgen")
 	command := func(goos, name string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command(name, args...)
@@ -37,9 +36,9 @@ func TestEveryBuildHasItsOutput(t *testing.T) {
 		}
 		return string(out)
 	}
-	build := exec.Command("go", "build", "-o", tool, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	tool, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	systems := []string{"linux", "windows"}
 	for _, goos := range systems {

@@ -101,7 +101,7 @@ type Config struct {
 	Stubs map[string][]byte
 	// Output reports whether a file is left out: what a former run wrote must not
 	// influence this one.
-	Output func(src []byte) bool
+	Output func(name string, src []byte) bool
 }
 
 // Package is a loaded package.
@@ -351,7 +351,7 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 		if err != nil {
 			return nil, err
 		}
-		if ld.cfg.Output != nil && ld.cfg.Output(src) {
+		if ld.cfg.Output != nil && ld.cfg.Output(name, src) {
 			continue
 		}
 		p.Names = append(p.Names, name)

@@ -155,7 +155,7 @@ package p
 type Old struct{}
 `, Config{
 		Also:   []string{"strconv"},
-		Output: func(src []byte) bool { return strings.HasPrefix(string(src), "// ours") },
+		Output: func(_ string, src []byte) bool { return strings.HasPrefix(string(src), "// ours") },
 	}, "./p")
 	p := res.Packages[0]
 	if p.Types.Scope().Lookup("Old") != nil {

@@ -233,7 +233,7 @@ package fresh
 import "io"
 
 type T struct{ R io.Reader }
-`, Config{Output: func(src []byte) bool { return strings.HasPrefix(string(src), "// ours") }}, "./p", "./dep")
+`, Config{Output: func(_ string, src []byte) bool { return strings.HasPrefix(string(src), "// ours") }}, "./p", "./dep")
 	if len(res.Errors) > 0 {
 		t.Errorf("errors: %v", res.Errors)
 	}

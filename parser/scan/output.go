@@ -1,9 +1,11 @@
 package scan
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"go/build/constraint"
+	"path/filepath"
 	"strings"
 )
 
@@ -51,6 +53,11 @@ func OutputFor(c constraint.Expr) string {
 		slug += "_" + hex.EncodeToString(sum[:4])
 	}
 	return outputPrefix + slug + outputSuffix
+}
+
+// IsOutput reports whether a file is output, or what is left of it.
+func IsOutput(name string, src []byte) bool {
+	return Ours(src) || IsOutputName(filepath.Base(name)) && bytes.HasPrefix([]byte(Header), bytes.TrimSpace(src))
 }
 
 // IsOutputName reports whether name is one that OutputFor returns.

@@ -157,7 +157,7 @@ func (r *reader) dir(d listing) searched {
 			return s
 		}
 		switch {
-		case IsOutputName(name) && Ours(src):
+		case IsOutputName(name) && IsOutput(name, src):
 			// What belongs to other builds is none of this one's concern.
 			if !r.excluded(d.path, name, src) {
 				s.outputs = append(s.outputs, path)
