@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/dave/jennifer/jen"
+
+	"github.com/ratelimitgen/ratelimitgen/parser"
 )
 
 // imports holds the packages that an output file names and what it calls them.
@@ -296,9 +298,10 @@ func (w *typeWriter) noteMember(obj types.Object) {
 	}
 }
 
-// unnameable says which part of t code in the package self cannot write, and why.
-// It is "" if there is none.
-func unnameable(self *types.Package, t types.Type) string {
+// unnameable says which part of t code in the package p cannot write, and why. It is
+// "" if there is none.
+func unnameable(p *parser.Package, t types.Type) string {
+	self := p.Types
 	why := ""
 	note := func(format string, args ...any) {
 		if why == "" {
@@ -307,12 +310,12 @@ func unnameable(self *types.Package, t types.Type) string {
 	}
 	w := typeWriter{
 		typeName: func(tn *types.TypeName) string {
-			switch p := tn.Pkg(); {
-			case p == nil || p == self:
+			switch of := tn.Pkg(); {
+			case of == nil || of == self:
 			case !tn.Exported():
-				note("type %s of package %s, which is not exported", tn.Name(), p.Path())
-			case !importable(self.Path(), p.Path()):
-				note("type %s of package %s, which this package may not import", tn.Name(), p.Path())
+				note("type %s of package %s, which is not exported", tn.Name(), of.Path())
+			case !importable(p, of.Path()):
+				note("type %s of package %s, which this package may not import", tn.Name(), of.Path())
 			}
 			return ""
 		},
@@ -327,10 +330,11 @@ func unnameable(self *types.Package, t types.Type) string {
 	return why
 }
 
-// importable reports whether the package at path from may import the one at path
-// to. As for the go command, what lies below an element "internal" can be imported
-// in the tree around that only, and what the standard library vendors not at all.
-func importable(from, to string) bool {
+// importable reports whether p may import the package at path to. As for the go
+// command, what lies below an element "internal" can be imported in the tree around
+// that only, and what the standard library vendors by its own packages, which write
+// another path.
+func importable(p *parser.Package, to string) bool {
 	elems := strings.Split(to, "/")
 	if elems[0] == "vendor" {
 		return false
@@ -342,5 +346,8 @@ func importable(from, to string) bool {
 	}
 	slices.Reverse(elems)
 	root := strings.Join(elems[:len(elems)-1-i], "/")
-	return root != "" && strings.HasPrefix(from+"/", root+"/")
+	if root == "" {
+		return p.Standard
+	}
+	return strings.HasPrefix(p.Path+"/", root+"/")
 }

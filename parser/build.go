@@ -34,6 +34,7 @@ type builder struct {
 	all    map[string]*draft // of all packages, by import path, dot and name
 
 	constrained map[string]bool // by file, whether it is kept out of some builds
+	anywhere    bool            // build constraints do not count
 }
 
 // draft is what the directives say about one type.
@@ -86,18 +87,10 @@ func (b *builder) build() (*Package, error) {
 	if b.pkg == nil || len(b.drafts) == 0 {
 		return nil, nil
 	}
-	declared, err := b.declared()
+	before := len(b.res.Diags)
+	p, err := b.model()
 	if err != nil {
 		return nil, err
-	}
-	before := len(b.res.Diags)
-	p := &Package{
-		Path:     b.pkg.Path,
-		Name:     b.pkg.Name,
-		Dir:      b.pkg.Dir,
-		Types:    b.pkg.Types,
-		Declared: declared,
-		Check:    b.pkg.Check,
 	}
 	for _, name := range sortedKeys(b.drafts) {
 		if w := b.wrapper(b.drafts[name]); w != nil {
@@ -128,6 +121,23 @@ func (b *builder) build() (*Package, error) {
 	return p, nil
 }
 
+// model returns the model of the package without any wrapper.
+func (b *builder) model() (*Package, error) {
+	declared, err := b.declared()
+	if err != nil {
+		return nil, err
+	}
+	return &Package{
+		Path:     b.pkg.Path,
+		Name:     b.pkg.Name,
+		Dir:      b.pkg.Dir,
+		Standard: b.pkg.Standard,
+		Types:    b.pkg.Types,
+		Declared: declared,
+		Check:    b.pkg.Check,
+	}, nil
+}
+
 // constrained reports whether the name or a build line of a file keeps it out of
 // some builds.
 func constrained(dir, name string, src []byte) bool {
@@ -156,6 +166,9 @@ func constrained(dir, name string, src []byte) bool {
 // constrainedAt returns the base name of the file at pos if it is kept out of some
 // builds, or "".
 func (b *builder) constrainedAt(pos token.Pos) string {
+	if b.anywhere {
+		return ""
+	}
 	name := b.fset.PositionFor(pos, false).Filename
 	is, known := b.constrained[name]
 	if !known && name != "" {

@@ -30,6 +30,8 @@ type Package struct {
 	Path string // import path
 	Name string
 	Dir  string // absolute
+	// Standard is set if the package is one of the standard library.
+	Standard bool
 	// Types is the package as far as signatures go. It does not contain any output
 	// of ours.
 	Types *types.Package

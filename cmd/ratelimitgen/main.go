@@ -101,8 +101,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitDone
 	case "check":
 		return c.generate(args[1:], true)
+	case "selftest":
+		return c.selftest(args[1:])
 	default:
-		if s := diag.Suggest(verb, []string{"check", "help", "version"}); s != "" && !strings.ContainsAny(verb, "./") {
+		if s := diag.Suggest(verb, []string{"check", "selftest", "help", "version"}); s != "" && !strings.ContainsAny(verb, "./") {
 			return c.trouble(fmt.Errorf("unknown verb %q; did you mean %q? A package is named like ./%[1]s", verb, s))
 		}
 		return c.generate(args, false)
