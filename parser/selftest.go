@@ -14,6 +14,7 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 	"github.com/ratelimitgen/ratelimitgen/parser/load"
+	"github.com/ratelimitgen/ratelimitgen/parser/scan"
 )
 
 // Candidates are the declarations of a package that could have limits.
@@ -55,6 +56,7 @@ func ParseAll(ctx context.Context, cfg Config, options string) ([]*Candidates, e
 		Dir:    dir,
 		Tags:   cfg.Tags,
 		Also:   append(cfg.Needs[:len(cfg.Needs):len(cfg.Needs)], cfg.NeedsOfRequests...),
+		Output: scan.Ours,
 		Syntax: func(string) bool { return false },
 		Full:   true,
 		Copies: true,

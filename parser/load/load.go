@@ -366,7 +366,8 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 		copied:   depth == whole && ld.cfg.Copies,
 		ld:       ld,
 	}
-	if node.Module != nil && node.Module.GoVersion != "" {
+	// The copy of a package may use what the generated code may.
+	if node.Module != nil && node.Module.GoVersion != "" && !p.copied {
 		p.GoVersion = "go" + node.Module.GoVersion
 	}
 	nameOf := packageNames(node)
