@@ -41,7 +41,8 @@ type File struct {
 }
 
 // Generate renders the files of all packages of the model, sorted by path. A
-// diagnostic means that nothing may be written.
+// diagnostic means that nothing may be written. The stages that it reports are
+// "generate" and "verify".
 func Generate(res *parser.Result) ([]File, diag.List) {
 	var (
 		files []File
@@ -52,7 +53,7 @@ func Generate(res *parser.Result) ([]File, diag.List) {
 			diags.Add(problems...)
 			continue
 		}
-		f, err := checkedPackage(p)
+		f, err := checkedPackage(p, res.Stage)
 		if err != nil {
 			diags.Add(invalid(p, err))
 			continue
@@ -115,10 +116,15 @@ func checkWrapper(p *parser.Package, w *parser.Wrapper) diag.List {
 }
 
 // checkedPackage returns the output for p, once it type-checks.
-func checkedPackage(p *parser.Package) (File, error) {
+func checkedPackage(p *parser.Package, stage func(stage, pkg string)) (File, error) {
+	if stage == nil {
+		stage = func(stage, pkg string) {}
+	}
 	path := filepath.Join(p.Dir, OutputName)
+	stage("generate", p.Path)
 	content, err := renderPackage(p)
 	if err == nil {
+		stage("verify", p.Path)
 		err = verify(p, path, content)
 	}
 	return File{Path: path, Content: content}, err

@@ -9,8 +9,8 @@ import (
 // it. What stands in the way of a candidate is added to its refusals; for one whose
 // code does not compile that is a diagnostic with CodeInvalid. The problems returned
 // are those of the package as a whole: all of it does not compile, although each part
-// does.
-func Try(c *parser.Candidates) (File, diag.List) {
+// does. Stages are reported to stage, if that is not nil.
+func Try(c *parser.Candidates, stage func(stage, pkg string)) (File, diag.List) {
 	rest := *c.Package
 	rest.Wrappers = nil
 	refuse := func(s *parser.Candidate, problems ...diag.Diagnostic) {
@@ -27,7 +27,7 @@ func Try(c *parser.Candidates) (File, diag.List) {
 		}
 		rest.Wrappers = append(rest.Wrappers, s.Wrapper)
 	}
-	f, err := tryPackage(&rest)
+	f, err := tryPackage(&rest, stage)
 	if err == nil {
 		return f, nil
 	}
@@ -39,13 +39,13 @@ func Try(c *parser.Candidates) (File, diag.List) {
 		}
 		alone := all
 		alone.Wrappers = []*parser.Wrapper{s.Wrapper}
-		if _, err := tryPackage(&alone); err != nil {
+		if _, err := tryPackage(&alone, nil); err != nil {
 			refuse(s, invalid(&alone, err))
 			continue
 		}
 		rest.Wrappers = append(rest.Wrappers, s.Wrapper)
 	}
-	f, err = tryPackage(&rest)
+	f, err = tryPackage(&rest, stage)
 	if err != nil {
 		return File{}, diag.List{invalid(&rest, err)}
 	}
@@ -53,9 +53,9 @@ func Try(c *parser.Candidates) (File, diag.List) {
 }
 
 // tryPackage is checkedPackage, or nothing if p has no wrappers.
-func tryPackage(p *parser.Package) (File, error) {
+func tryPackage(p *parser.Package, stage func(stage, pkg string)) (File, error) {
 	if len(p.Wrappers) == 0 {
 		return File{}, nil
 	}
-	return checkedPackage(p)
+	return checkedPackage(p, stage)
 }
