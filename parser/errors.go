@@ -92,14 +92,12 @@ func errTestFile(d *directive.Directive) diag.Diagnostic {
 	return at(d, "test-file", "directives in test files have no effect; move the declaration to a file that is not a test")
 }
 
-const codeConstrained = "constrained-file"
-
 func errConstrained(d *directive.Directive, what, file string) diag.Diagnostic {
-	return at(d, codeConstrained, "%s is declared in %s, which is built on some platforms only, and the wrapper would be built on all; declare it in a file without build constraints", what, file)
+	return at(d, "constrained-file", "%s is declared in %s, which is built on some platforms only, and the wrapper would be built on all; declare it in a file without build constraints", what, file)
 }
 
 func errConstrainedFile(d *directive.Directive) diag.Diagnostic {
-	return at(d, codeConstrained, "this file is built on some platforms only, and the wrapper would be built on all; move the declaration to a file without build constraints")
+	return at(d, "constrained-file", "this file is built on some platforms only, and the wrapper would be built on all; move the declaration to a file without build constraints")
 }
 
 func errNotNamed(d *directive.Directive, typ, why string) diag.Diagnostic {

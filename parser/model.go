@@ -21,6 +21,8 @@ type Result struct {
 	// Diags holds all problems, sorted. With an error among them nothing must be
 	// written.
 	Diags diag.List
+	// Stage is that of the Config: who goes on with the model may go on with it.
+	Stage func(stage, pkg string)
 
 	stubs map[string][]byte // what to try again with, see stubsOf
 }

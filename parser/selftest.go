@@ -52,6 +52,7 @@ func ParseAll(ctx context.Context, cfg Config, options string) ([]*Candidates, e
 	if len(cfg.Patterns) == 0 {
 		cfg.Patterns = []string{"."}
 	}
+	cfg.stage("load", "")
 	loaded, err := load.Load(ctx, load.Config{
 		Dir:    dir,
 		Tags:   cfg.Tags,
@@ -77,6 +78,7 @@ func ParseAll(ctx context.Context, cfg Config, options string) ([]*Candidates, e
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		cfg.stage("parse", p.Path)
 		b := &builder{loaded: loaded, fset: loaded.Fset, pkg: p, drafts: map[string]*draft{}, all: map[string]*draft{}, groups: map[string][]directive.Limit{}, constrained: map[string]bool{}}
 		c, err := b.candidates(options)
 		if err != nil {
@@ -106,7 +108,7 @@ func (b *builder) candidates(options string) (*Candidates, error) {
 		b.drafts[name] = d
 		c := &Candidate{Name: name, Pos: b.place(scope.Lookup(name).Pos()), Methods: len(d.methods)}
 		c.Wrapper, c.Refusals = b.try(d, model.Declared)
-		other := func(d diag.Diagnostic) bool { return d.Severity == diag.Error && d.Code != codeConstrained }
+		other := func(d diag.Diagnostic) bool { return d.Severity == diag.Error && d.Code != "constrained-file" }
 		if c.Refusals.HasErrors() && !slices.ContainsFunc(c.Refusals, other) {
 			b.anywhere = true
 			c.Wrapper, _ = b.try(d, model.Declared)

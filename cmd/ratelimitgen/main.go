@@ -5,6 +5,7 @@
 //
 //	ratelimitgen [flags] [packages]
 //	ratelimitgen check [flags] [packages]
+//	ratelimitgen selftest [flags] [packages]
 //	ratelimitgen help [directives [name]]
 //	ratelimitgen version
 //
@@ -17,6 +18,9 @@
 //
 // Check writes nothing. It lists the files that are missing, stale or orphaned.
 //
+// Selftest writes nothing either. It limits everything in the packages, in memory,
+// and prints what cannot be limited and why.
+//
 // The flags are:
 //
 //	-C dir
@@ -27,6 +31,12 @@
 //		print problems as JSON on standard output, one object per line
 //	-format text|json|github
 //		print problems as text, as JSON, or as commands that annotate lines on GitHub
+//	-n
+//		only print what would be written and removed (not with check)
+//	-diff
+//		print what differs as well (only with check)
+//	-v
+//		print on standard error where the time went
 //
 // The exit status is 0 if everything is done (check: nothing to do), 1 if there
 // are problems in the directives or the code they stand in (check: or files that
@@ -61,19 +71,24 @@ const (
 
 const usage = `usage: ratelimitgen [flags] [packages]
        ratelimitgen check [flags] [packages]
+       ratelimitgen selftest [-C dir] [-tags list] [-limit options] [-v] [packages]
        ratelimitgen help [directives [name]]
        ratelimitgen version
 
 Generates typed wrappers that enforce the limits written in //ratelimit:
 comments on Go methods. Packages are named as for the go command; the default
 is the package in the current directory. check writes nothing and lists the
-files that are missing, stale or orphaned.
+files that are missing, stale or orphaned. selftest writes nothing and shows
+which declarations of any packages could not be limited.
 
 flags:
   -C dir      change to dir before doing anything
   -tags list  build tags, as for go build
   -json       print problems as JSON on standard output, one object per line
   -format f   print problems as text, json or github (annotations)
+  -n          only print what would be written and removed (not with check)
+  -diff       print what differs as well (only with check)
+  -v          print on standard error where the time went
 
 exit status: 0 done, 1 problems in the directives or (check) files that differ,
 2 ratelimitgen could not do its work
@@ -88,7 +103,7 @@ func main() {
 
 // run is the whole command but for the exit.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c := command{ctx: ctx, stdout: stdout, stderr: stderr}
+	c := command{ctx: ctx, stdout: stdout, stderr: stderr, terminal: isTerminal(stderr)}
 	verb := ""
 	if len(args) > 0 {
 		verb = args[0]
@@ -114,6 +129,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 type command struct {
 	ctx            context.Context
 	stdout, stderr io.Writer
+	terminal       bool // stderr is one
 }
 
 func (c *command) trouble(err error) int {
@@ -150,6 +166,8 @@ func (c *command) generate(args []string, check bool) int {
 	flags.StringVar(&cfg.Tags, "tags", "", "")
 	var printing diagnosticFlags
 	printing.register(flags)
+	var show outcomeFlags
+	show.register(flags, check)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return exitDone
@@ -172,6 +190,9 @@ func (c *command) generate(args []string, check bool) int {
 	}
 	cfg.Dir = dir
 	cfg.Needs, cfg.NeedsOfRequests = generator.Imports(), generator.RequestImports()
+	w := c.watch(c.terminal && format != diag.JSON)
+	defer w.quiet()
+	cfg.Stage = w.stage
 
 	res, err := parser.Parse(c.ctx, cfg)
 	if err != nil {
@@ -179,6 +200,9 @@ func (c *command) generate(args []string, check bool) int {
 	}
 	diags := res.Diags
 	var files []generator.File
+	if show.verbose {
+		defer func() { w.report(c.stderr, files) }()
+	}
 	if !diags.HasErrors() {
 		generated, more := generator.Generate(res)
 		files = generated
@@ -191,6 +215,7 @@ func (c *command) generate(args []string, check bool) int {
 	if diags.HasErrors() {
 		return exitProblem
 	}
+	w.stage("write", "")
 	changes, err := generator.Plan(files, res.Outputs)
 	if err != nil {
 		fmt.Fprintf(c.stderr, "ratelimitgen: %v\n", err)
@@ -201,31 +226,9 @@ func (c *command) generate(args []string, check bool) int {
 		return exitTrouble
 	}
 	if check {
-		return c.report(dir, changes)
+		return c.report(dir, changes, show.diff)
 	}
-	if err := generator.Apply(changes); err != nil {
-		return c.trouble(err)
-	}
-	for _, ch := range changes {
-		verb := "wrote"
-		if ch.Kind == generator.Orphaned {
-			verb = "removed"
-		}
-		fmt.Fprintf(c.stdout, "%s %s\n", verb, relative(dir, ch.Path))
-	}
-	return exitDone
-}
-
-// report lists what check found.
-func (c *command) report(dir string, changes []generator.Change) int {
-	for _, ch := range changes {
-		fmt.Fprintf(c.stdout, "%s: %s\n", relative(dir, ch.Path), ch.Kind)
-	}
-	if len(changes) > 0 {
-		fmt.Fprintln(c.stderr, "ratelimitgen: generated files differ from the directives; run ratelimitgen with the same packages")
-		return exitProblem
-	}
-	return exitDone
+	return c.apply(dir, changes, show.dryRun)
 }
 
 // relative shortens a path for people if it lies under dir.

@@ -53,6 +53,9 @@ func (c *command) selftest(args []string) int {
 	}
 	cfg.Patterns = flags.Args()
 	cfg.Needs, cfg.NeedsOfRequests = generator.Imports(), generator.RequestImports()
+	w := c.watch(c.terminal)
+	defer w.quiet()
+	cfg.Stage = w.stage
 	all, err := parser.ParseAll(c.ctx, cfg, *limit)
 	if err != nil {
 		return c.trouble(err)
@@ -62,7 +65,7 @@ func (c *command) selftest(args []string) int {
 		if err := c.ctx.Err(); err != nil {
 			return c.trouble(err)
 		}
-		_, problems := generator.Try(p)
+		_, problems := generator.Try(p, w.stage)
 		report.add(p, problems)
 	}
 	if *verbose {
