@@ -25,6 +25,7 @@ type file struct {
 // newFile allots all names of the output of p.
 func newFile(p *parser.Package) *file {
 	f := &file{pkg: p, scope: newFileScope(p.Declared), imports: newImports(p.Types)}
+	f.imports.source = p
 	for _, w := range p.Wrappers {
 		if !w.OfFunction() {
 			f.scope.reserve(w.Name)
@@ -86,6 +87,12 @@ func (f *file) nameTypeParams(w *parser.Wrapper) {
 		}
 		return ""
 	}}
+	mention.length = func(a *types.Array) string {
+		return f.imports.length(a, func(obj types.Object) string {
+			s.reserve(obj.Name())
+			return obj.Name()
+		})
+	}
 	for t := range writtenTypes(w) {
 		mention.write(t)
 	}

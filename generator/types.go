@@ -19,6 +19,7 @@ import (
 // paths, so that rendering never has to choose a name.
 type imports struct {
 	self    *types.Package
+	source  *parser.Package            // nil: lengths of arrays are written as numbers
 	names   map[string]string          // path -> package name as declared
 	alias   map[string]string          // path -> identifier in the file
 	tparams map[*types.TypeName]string // type parameters that are not called as declared
@@ -41,7 +42,36 @@ func (im *imports) addType(t types.Type) {
 		}
 		return ""
 	}}
+	w.length = func(a *types.Array) string {
+		var named []*types.Package
+		text := im.length(a, func(obj types.Object) string {
+			if p := obj.Pkg(); p != nil && p != im.self {
+				named = append(named, p)
+			}
+			return obj.Name()
+		})
+		if text != "" {
+			for _, p := range named {
+				im.add(p.Path(), p.Name())
+			}
+		}
+		return text
+	}
 	w.write(t)
+}
+
+// length is the length of an array as the source writes it, if code in this package
+// can write that, too; else it is "". What it mentions is called what name returns.
+func (im *imports) length(a *types.Array, name func(types.Object) string) string {
+	if im.source == nil || im.source.Length == nil {
+		return ""
+	}
+	return im.source.Length(a, func(obj types.Object) (string, bool) {
+		if p := obj.Pkg(); p != nil && p != im.self && !(obj.Exported() && importable(im.source, p.Path())) {
+			return "", false
+		}
+		return name(obj), true
+	})
 }
 
 // allot gives every noted package its identifier in s.
@@ -103,17 +133,25 @@ func (im *imports) typ(t types.Type) *jen.Statement { return jen.Id(im.typeStrin
 
 // typeString is t as the file writes it.
 func (im *imports) typeString(t types.Type) string {
-	w := typeWriter{typeName: func(tn *types.TypeName) string {
-		if name, ok := im.tparams[tn]; ok {
-			return name
-		}
-		if p := tn.Pkg(); p != nil && p != im.self {
-			return im.alias[p.Path()] + "." + tn.Name()
-		}
-		return tn.Name()
-	}}
+	w := typeWriter{
+		typeName: func(tn *types.TypeName) string {
+			if name, ok := im.tparams[tn]; ok {
+				return name
+			}
+			return im.qualified(tn)
+		},
+		length: func(a *types.Array) string { return im.length(a, im.qualified) },
+	}
 	w.write(t)
 	return w.String()
+}
+
+// qualified is what the file calls something of package scope.
+func (im *imports) qualified(obj types.Object) string {
+	if p := obj.Pkg(); p != nil && p != im.self {
+		return im.alias[p.Path()] + "." + obj.Name()
+	}
+	return obj.Name()
 }
 
 // constraint is the constraint of tp as a type parameter list writes it.
@@ -132,6 +170,9 @@ type typeWriter struct {
 	strings.Builder
 	typeName func(*types.TypeName) string
 	member   func(types.Object) // is told of fields and methods of type literals, if not nil
+	// length returns what to write as the length of an array; the number if that is ""
+	// or length is nil.
+	length func(*types.Array) string
 }
 
 func (w *typeWriter) write(t types.Type) {
@@ -156,8 +197,7 @@ func (w *typeWriter) write(t types.Type) {
 		w.WriteString("[]")
 		w.write(t.Elem())
 	case *types.Array:
-		fmt.Fprintf(w, "[%d]", t.Len())
-		w.write(t.Elem())
+		w.array(t)
 	case *types.Map:
 		w.WriteString("map[")
 		w.write(t.Key())
@@ -198,6 +238,18 @@ func (w *typeWriter) instance(tn *types.TypeName, args *types.TypeList) {
 		w.write(args.At(i))
 	}
 	w.WriteByte(']')
+}
+
+func (w *typeWriter) array(t *types.Array) {
+	text := ""
+	if w.length != nil {
+		text = w.length(t)
+	}
+	if text == "" {
+		text = strconv.FormatInt(t.Len(), 10)
+	}
+	w.WriteString("[" + text + "]")
+	w.write(t.Elem())
 }
 
 func (w *typeWriter) channel(t *types.Chan) {

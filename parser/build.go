@@ -133,6 +133,7 @@ func (b *builder) model() (*Package, error) {
 		Dir:      b.pkg.Dir,
 		Standard: b.pkg.Standard,
 		Types:    b.pkg.Types,
+		Length:   b.loaded.Length,
 		Declared: declared,
 		Check:    b.pkg.Check,
 	}, nil

@@ -37,6 +37,9 @@ type Package struct {
 	// Types is the package as far as signatures go. It does not contain any output
 	// of ours.
 	Types *types.Package
+	// Length returns the length of an array as the source writes it, with the names that
+	// name gives to what it mentions; "" if the number will do, or has to.
+	Length func(a *types.Array, name func(types.Object) (string, bool)) string
 	// Declared holds every identifier that any file of the directory declares at
 	// package scope or gets by a dot import, whatever its build constraints, test
 	// files included. New names must differ from all of them.

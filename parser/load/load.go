@@ -129,6 +129,7 @@ type Package struct {
 	syntax     map[string]error // by file, why it is not known in full
 	conflicts  []*Error         // files of other packages
 	embedded   map[string]bool  // import paths of types that this package embeds
+	arrays     []*ast.ArrayType // whose lengths are expressions
 	copied     bool             // see Config.Copies
 	ld         *loader
 }
@@ -174,6 +175,7 @@ type loader struct {
 	resolved map[string]bool // seen by resolve
 	foreign  map[string]bool // outside of the main modules, but depending on them
 	sizes    types.Sizes
+	lengths  map[*types.Array]length // that are written as expressions
 	// full is the same with Config.Full, once something needed it.
 	full *Result
 }
@@ -206,6 +208,7 @@ func (cfg Config) load(ctx context.Context, patterns []string) (*Result, error) 
 		foreign:  map[string]bool{},
 		checking: map[string]bool{},
 		resolved: map[string]bool{"unsafe": true, "C": true},
+		lengths:  map[*types.Array]length{},
 	}
 	var err error
 	if ld.sizes, err = goSizes(ctx, cfg.Dir); err != nil {
@@ -435,6 +438,9 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 		p.stub = stub
 		p.signatures = append(p.signatures, stub)
 	}
+	if depth != outlined {
+		p.arrays = lengthsIn(p.signatures)
+	}
 	ld.source[p.typesPath()] = p
 	return p, nil
 }
@@ -526,7 +532,14 @@ func (ld *loader) types(p *Package) *types.Package {
 	path := p.typesPath()
 	ld.checking[path] = true
 	conf := ld.config(p, func(err error) { p.Errors = append(p.Errors, err) })
-	pkg, _ := conf.Check(path, ld.fset, p.signatures, nil)
+	var info *types.Info
+	if len(p.arrays) > 0 {
+		info = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
+	}
+	pkg, _ := conf.Check(path, ld.fset, p.signatures, info)
+	if info != nil {
+		ld.noteLengths(p.arrays, info)
+	}
 	if pkg == nil {
 		pkg = types.NewPackage(path, p.Name)
 	}
