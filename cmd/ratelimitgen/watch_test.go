@@ -4,46 +4,65 @@ import (
 	"bytes"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
+// screen is what a terminal was told; it may be read while somebody writes.
+type screen struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(p)
+}
+
+// take returns what was written since it was last called.
+func (s *screen) take() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.buf.Reset()
+	return s.buf.String()
+}
+
 func TestALongRunIsToldAboutAtATerminalAndTheLineIsTakenAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var stdout, stderr bytes.Buffer
+		var stdout, stderr screen
 		c := command{stdout: &stdout, stderr: &stderr}
 		w := c.watch(true)
 		w.stage("load", "")
 		time.Sleep(progressDelay - time.Millisecond)
 		synctest.Wait()
-		if stderr.Len() > 0 {
-			t.Errorf("a short run is told about: %q", &stderr)
+		if got := stderr.take(); got != "" {
+			t.Errorf("a short run is told about: %q", got)
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if got, want := stderr.String(), eraseLine+"ratelimitgen: load"; got != want {
+		if got, want := stderr.take(), eraseLine+"ratelimitgen: load"; got != want {
 			t.Errorf("printed %q, want %q", got, want)
 		}
 		w.stage("parse", "example.com/"+strings.Repeat("long", 30))
-		stderr.Reset()
 		time.Sleep(progressEvery)
 		synctest.Wait()
-		if got := strings.TrimPrefix(stderr.String(), eraseLine); len([]rune(got)) != progressWidth || !strings.HasPrefix(got, "ratelimitgen: parse example.com/long") {
+		if got := strings.TrimPrefix(stderr.take(), eraseLine); len([]rune(got)) != progressWidth || !strings.HasPrefix(got, "ratelimitgen: parse example.com/long") {
 			t.Errorf("printed %q", got)
 		}
-		stderr.Reset()
 		if _, err := c.stdout.Write([]byte("done\n")); err != nil {
 			t.Fatal(err)
 		}
-		if stdout.String() != "done\n" || stderr.String() != eraseLine {
-			t.Errorf("printed %q and %q: the line is to be gone before anything else is printed", &stdout, &stderr)
+		if out, line := stdout.take(), stderr.take(); out != "done\n" || line != eraseLine {
+			t.Errorf("printed %q and %q: the line is to be gone before anything else is printed", out, line)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if stderr.String() != eraseLine {
-			t.Errorf("printed %q after the end", &stderr)
+		if got := stderr.take(); got != "" {
+			t.Errorf("printed %q after the end", got)
 		}
 	})
 }
