@@ -4,6 +4,7 @@ import (
 	"github.com/dave/jennifer/jen"
 
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 // body renders the statements of the method.
@@ -236,7 +237,11 @@ func (m *method) charge(p *policy) []jen.Code {
 	}
 	field("Cost", m.cost(p))
 	if p.limit != nil {
-		field("Limit", m.apply(p.limit, ""))
+		limit := m.apply(p.limit, "")
+		if p.Algorithm == ratelimit.TimeQuota { // counted in microseconds
+			limit = limit.Op("/").Int64().Call(jen.Id(m.wrapper.file.imports.alias["time"]).Dot("Microsecond"))
+		}
+		field("Limit", limit)
 	}
 	return fields
 }

@@ -2,6 +2,7 @@ package generator
 
 import (
 	"bytes"
+	"go/build/constraint"
 	"go/types"
 	"iter"
 	"strings"
@@ -16,17 +17,23 @@ const runtimePath = "github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 
 // file is one output file while it is made: first every name, then the text.
 type file struct {
-	pkg      *parser.Package
-	scope    *scope
-	imports  *imports
-	wrappers []*wrapper
+	pkg        *parser.Package
+	source     []*parser.Wrapper
+	constraint constraint.Expr // nil for every build
+	scope      *scope
+	imports    *imports
+	wrappers   []*wrapper
 }
 
-// newFile allots all names of the output of p.
-func newFile(p *parser.Package) *file {
-	f := &file{pkg: p, scope: newFileScope(p.Declared), imports: newImports(p.Types)}
+// newFile allots all names of the output of p for wrappers that have the same
+// constraint. The names of taken are those of another file.
+func newFile(p *parser.Package, wrappers []*parser.Wrapper, taken []string) *file {
+	f := &file{pkg: p, source: wrappers, constraint: wrappers[0].Constraint, scope: newFileScope(p.Declared), imports: newImports(p.Types)}
 	f.imports.source = p
-	for _, w := range p.Wrappers {
+	for _, name := range taken {
+		f.scope.reserve(name)
+	}
+	for _, w := range wrappers {
 		if !w.OfFunction() {
 			f.scope.reserve(w.Name)
 		}
@@ -34,11 +41,11 @@ func newFile(p *parser.Package) *file {
 		f.nameTypeParams(w)
 	}
 	f.imports.add(runtimePath, "ratelimit")
-	for _, w := range p.Wrappers {
+	for _, w := range wrappers {
 		f.noteImports(w)
 	}
 	f.imports.allot(f.scope)
-	for _, w := range p.Wrappers {
+	for _, w := range wrappers {
 		f.wrappers = append(f.wrappers, f.newWrapper(w))
 	}
 	return f
@@ -135,7 +142,7 @@ func (f *file) render() ([]byte, error) {
 	// Everything is formatted once, when the file is complete.
 	out := jen.NewFile(f.pkg.Name)
 	out.NoFormat = true
-	out.HeaderComment(Header)
+	out.HeaderComment(f.header())
 	out.Id(f.imports.decl())
 	decls := []jen.Code{
 		comment("The constant is declared by the runtime of the same generation as this file."),
@@ -153,6 +160,14 @@ func (f *file) render() ([]byte, error) {
 	var b bytes.Buffer
 	err := out.Render(&b)
 	return b.Bytes(), err
+}
+
+// header returns the lines before the package clause.
+func (f *file) header() string {
+	if f.constraint == nil {
+		return Header
+	}
+	return Header + "\n\n//go:build " + f.constraint.String()
 }
 
 // runtime returns the qualified name of an identifier of the runtime.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/dave/jennifer/jen"
+
+	"github.com/ratelimitgen/ratelimitgen/parser"
 )
 
 // function renders the function that takes the place of the source,
@@ -17,9 +19,10 @@ func (m *method) function() []jen.Code {
 	for _, p := range m.Policies {
 		ds = append(ds, codeLine(p.Directive))
 	}
+	ds = append(ds, m.deprecation()...)
 	setup := []jen.Code{jen.Id(m.gate).Op(":=").Id(w.limiter).Dot("MustGate").Call(jen.Op("&").Id(m.spec))}
 	if other := m.limitedFallback(); other != nil {
-		setup = append(setup, jen.Id(m.other).Op(":=").Id(other.wrapper.Constructor).Add(w.typeArgs()).Call(jen.Id(w.limiter)))
+		setup = append(setup, jen.Id(m.other).Op(":=").Id(other.Constructor).Add(w.typeArgs()).Call(jen.Id(w.limiter)))
 	}
 	decl := jen.Func().Id(w.Constructor).Add(w.typeParams()).
 		Params(jen.Id(w.limiter).Op("*").Id(f.runtime("Limiter"))).
@@ -29,14 +32,14 @@ func (m *method) function() []jen.Code {
 }
 
 // limitedFallback is the limited function that m falls back to, or nil.
-func (m *method) limitedFallback() *method {
+func (m *method) limitedFallback() *parser.Wrapper {
 	w := m.wrapper
 	if !w.OfFunction() {
 		return nil
 	}
-	for _, other := range w.file.wrappers {
+	for _, other := range w.file.pkg.Wrappers {
 		if other.OfFunction() && other.Source.Name() == m.Fallback.Text {
-			return other.methods[0]
+			return other
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"maps"
 	"path/filepath"
 	"testing"
 
@@ -102,16 +103,18 @@ func model(t *testing.T, comment string) (*rlparser.Package, bool) {
 			Source: m.wrapper.Source, Name: "RateLimitedService", Constructor: "NewRateLimitedService",
 			Pointer: true, Methods: []*rlparser.Method{&limited, other},
 		}},
-		Check: func(name string, src []byte) (*types.Package, []error) { return checkWith(t, name, src) },
+		Check: func(files map[string][]byte) (*types.Package, []error) { return checkWith(t, files) },
 	}, true
 }
 
-// checkWith type-checks src together with fuzzSource.
-func checkWith(t *testing.T, name string, src []byte) (*types.Package, []error) {
+// checkWith type-checks sources together with fuzzSource.
+func checkWith(t *testing.T, sources map[string][]byte) (*types.Package, []error) {
 	fset := token.NewFileSet()
 	var files []*ast.File
-	for file, text := range map[string]string{"a.go": fuzzSource, name: string(src)} {
-		f, err := parser.ParseFile(fset, file, text, 0)
+	sources = maps.Clone(sources)
+	sources["a.go"] = []byte(fuzzSource)
+	for name, src := range sources {
+		f, err := parser.ParseFile(fset, name, src, 0)
 		if err != nil {
 			return nil, []error{err}
 		}
@@ -160,7 +163,7 @@ func TestAPlanThatTheOutputDoesNotFollowIsNoticed(t *testing.T) {
 	if !ok {
 		t.Fatal("the directive is refused")
 	}
-	f := newFile(p)
+	f := newFile(p, p.Wrappers, nil)
 	src, err := f.render()
 	if err != nil {
 		t.Fatal(err)

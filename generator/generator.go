@@ -11,7 +11,10 @@ import (
 	"fmt"
 	"go/format"
 	"go/types"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser"
@@ -53,13 +56,14 @@ func Generate(res *parser.Result) ([]File, diag.List) {
 			diags.Add(problems...)
 			continue
 		}
-		f, err := checkedPackage(p, res.Stage)
+		outputs, err := checkedPackage(p, res.Stage)
 		if err != nil {
 			diags.Add(invalid(p, err))
 			continue
 		}
-		files = append(files, f)
+		files = append(files, outputs...)
 	}
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return files, diags
 }
 
@@ -116,38 +120,69 @@ func checkWrapper(p *parser.Package, w *parser.Wrapper) diag.List {
 }
 
 // checkedPackage returns the output for p, once it type-checks.
-func checkedPackage(p *parser.Package, stage func(stage, pkg string)) (File, error) {
+func checkedPackage(p *parser.Package, stage func(stage, pkg string)) ([]File, error) {
 	if stage == nil {
 		stage = func(stage, pkg string) {}
 	}
-	path := filepath.Join(p.Dir, OutputName)
 	stage("generate", p.Path)
-	content, err := renderPackage(p)
+	files, err := renderPackage(p)
 	if err == nil {
 		stage("verify", p.Path)
-		err = verify(p, path, content)
+		err = verify(p, files)
 	}
-	return File{Path: path, Content: content}, err
+	return files, err
 }
 
-// renderPackage returns the output for p.
-func renderPackage(p *parser.Package) ([]byte, error) {
-	f := newFile(p)
-	src, err := f.render()
-	if err != nil {
-		return nil, err
+// renderPackage returns the output for p: a file for each build constraint.
+func renderPackage(p *parser.Package) ([]File, error) {
+	var files []File
+	var common []string // names that the file of every build declares
+	for _, group := range byConstraint(p.Wrappers) {
+		f := newFile(p, group, common)
+		src, err := f.render()
+		if err != nil {
+			return nil, err
+		}
+		out, err := format.Source(src)
+		if err != nil {
+			return nil, fmt.Errorf("%w in\n%s", err, src)
+		}
+		if err := f.comparePlan(out); err != nil {
+			return nil, err
+		}
+		if f.constraint == nil {
+			common = f.planned()
+		}
+		files = append(files, File{Path: filepath.Join(p.Dir, scan.OutputFor(f.constraint)), Content: out})
 	}
-	out, err := format.Source(src)
-	if err != nil {
-		return nil, fmt.Errorf("%w in\n%s", err, src)
-	}
-	return out, f.comparePlan(out)
+	return files, nil
 }
 
-// verify type-checks the output together with its package and makes sure that the
+// byConstraint groups wrappers by their build constraints, those without first.
+func byConstraint(wrappers []*parser.Wrapper) [][]*parser.Wrapper {
+	groups := map[string][]*parser.Wrapper{}
+	for _, w := range wrappers {
+		text := ""
+		if w.Constraint != nil {
+			text = w.Constraint.String()
+		}
+		groups[text] = append(groups[text], w)
+	}
+	var list [][]*parser.Wrapper
+	for _, text := range slices.Sorted(maps.Keys(groups)) {
+		list = append(list, groups[text])
+	}
+	return list
+}
+
+// verify type-checks the outputs together with its package and makes sure that the
 // wrappers have the planned methods, and promote no others.
-func verify(p *parser.Package, path string, content []byte) error {
-	pkg, errs := p.Check(path, content)
+func verify(p *parser.Package, files []File) error {
+	sources := map[string][]byte{}
+	for _, f := range files {
+		sources[f.Path] = f.Content
+	}
+	pkg, errs := p.Check(sources)
 	if n := len(errs); n > 1 {
 		return fmt.Errorf("%w (and %d more errors)", errs[0], n-1)
 	} else if n == 1 {

@@ -273,7 +273,8 @@ func (m *method) decls() []jen.Code {
 	} else {
 		fn := m.signature(jen.Func().Params(jen.Id(w.recv).Op("*").Id(w.Name).Add(w.typeArgs())).Id(m.Name)).Block(m.body()...)
 		if !m.limited() {
-			return []jen.Code{comment(fmt.Sprintf("%s calls the wrapped %s; no limit applies.", m.Name, w.Source.Name())), fn}
+			ds := []jen.Code{comment(fmt.Sprintf("%s calls the wrapped %s; no limit applies.", m.Name, w.Source.Name()))}
+			return append(append(ds, m.deprecation()...), fn)
 		}
 		ds = append(m.doc(), fn, m.specDecl())
 	}
@@ -326,7 +327,15 @@ func (m *method) doc() []jen.Code {
 	for _, p := range m.Policies {
 		ds = append(ds, codeLine(p.Directive))
 	}
-	return ds
+	return append(ds, m.deprecation()...)
+}
+
+// deprecation renders the rest of the comment if the source is deprecated.
+func (m *method) deprecation() []jen.Code {
+	if m.Deprecated == "" {
+		return nil
+	}
+	return []jen.Code{comment(append([]string{""}, wrap(m.Deprecated)...)...)}
 }
 
 // what says what a limited method does; the directives follow.

@@ -190,7 +190,7 @@ func (r *roundTrip) check(t *testing.T) {
 		return
 	}
 	src := r.source()
-	pkg, errs := r.pkg.Check(filepath.Join(r.pkg.Dir, OutputName), src)
+	pkg, errs := r.pkg.Check(map[string][]byte{filepath.Join(r.pkg.Dir, OutputName): src})
 	if len(errs) > 0 {
 		t.Errorf("%s: %v", r.pkg.Path, errs[0])
 		return

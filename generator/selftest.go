@@ -10,7 +10,7 @@ import (
 // code does not compile that is a diagnostic with CodeInvalid. The problems returned
 // are those of the package as a whole: all of it does not compile, although each part
 // does. Stages are reported to stage, if that is not nil.
-func Try(c *parser.Candidates, stage func(stage, pkg string)) (File, diag.List) {
+func Try(c *parser.Candidates, stage func(stage, pkg string)) ([]File, diag.List) {
 	rest := *c.Package
 	rest.Wrappers = nil
 	refuse := func(s *parser.Candidate, problems ...diag.Diagnostic) {
@@ -47,15 +47,15 @@ func Try(c *parser.Candidates, stage func(stage, pkg string)) (File, diag.List) 
 	}
 	f, err = tryPackage(&rest, stage)
 	if err != nil {
-		return File{}, diag.List{invalid(&rest, err)}
+		return nil, diag.List{invalid(&rest, err)}
 	}
 	return f, nil
 }
 
 // tryPackage is checkedPackage, or nothing if p has no wrappers.
-func tryPackage(p *parser.Package, stage func(stage, pkg string)) (File, error) {
+func tryPackage(p *parser.Package, stage func(stage, pkg string)) ([]File, error) {
 	if len(p.Wrappers) == 0 {
-		return File{}, nil
+		return nil, nil
 	}
 	return checkedPackage(p, stage)
 }

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"go/ast"
-	"go/build"
 	"go/build/constraint"
 	"go/parser"
 	"go/scanner"
 	"go/token"
 	"go/types"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,8 +31,24 @@ type builder struct {
 	common []common          // problems that several methods may have
 	all    map[string]*draft // of all packages, by import path, dot and name
 
-	constrained map[string]bool // by file, whether it is kept out of some builds
-	anywhere    bool            // build constraints do not count
+	constraints map[string]constraint.Expr // of files
+	// elsewhere are the constraints of the files of other builds that declare methods,
+	// by the name of the type.
+	elsewhere map[string][]constraint.Expr
+}
+
+// newBuilder returns a builder of the model of pkg, without directives.
+func newBuilder(loaded *load.Result, pkg *load.Package) *builder {
+	return &builder{
+		loaded:      loaded,
+		fset:        loaded.Fset,
+		pkg:         pkg,
+		drafts:      map[string]*draft{},
+		groups:      map[string][]directive.Limit{},
+		all:         map[string]*draft{},
+		constraints: map[string]constraint.Expr{},
+		elsewhere:   map[string][]constraint.Expr{},
+	}
 }
 
 // draft is what the directives say about one type.
@@ -139,51 +153,6 @@ func (b *builder) model() (*Package, error) {
 	}, nil
 }
 
-// constrained reports whether the name or a build line of a file keeps it out of
-// some builds.
-func constrained(dir, name string, src []byte) bool {
-	ctx := build.Default
-	ctx.GOOS, ctx.GOARCH = "none", "none"
-	ctx.OpenFile = func(string) (io.ReadCloser, error) {
-		return io.NopCloser(strings.NewReader("package p\n")), nil
-	}
-	if match, err := ctx.MatchFile(dir, name); err == nil && !match {
-		return true
-	}
-	file, _ := parser.ParseFile(token.NewFileSet(), name, src, parser.PackageClauseOnly|parser.ParseComments)
-	if file == nil {
-		return false
-	}
-	for _, group := range file.Comments {
-		for _, c := range group.List {
-			if c.Pos() < file.Package && (constraint.IsGoBuild(c.Text) || constraint.IsPlusBuild(c.Text)) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// constrainedAt returns the base name of the file at pos if it is kept out of some
-// builds, or "".
-func (b *builder) constrainedAt(pos token.Pos) string {
-	if b.anywhere {
-		return ""
-	}
-	name := b.fset.PositionFor(pos, false).Filename
-	is, known := b.constrained[name]
-	if !known && name != "" {
-		// A file that is gone meanwhile is reported by whoever reads it next.
-		src, err := os.ReadFile(name)
-		is = err == nil && constrained(filepath.Dir(name), filepath.Base(name), src)
-		b.constrained[name] = is
-	}
-	if is {
-		return filepath.Base(name)
-	}
-	return ""
-}
-
 // collect reads the directives of all files of the directory. Files that are not
 // part of the package are read as well: what is written wrongly in them should
 // come out here and not on another platform.
@@ -217,8 +186,6 @@ func (b *builder) collect() {
 				// Why the package is not there is reported for itself.
 			case !inPackage:
 				b.res.Diags.Add(errExcludedFile(f.Name, first.Pos))
-			case constrained(b.dir.Path, f.Name, f.Src):
-				b.res.Diags.Add(errConstrainedFile(first))
 			default:
 				directives = append(directives, t.Directives...)
 				if t.Kind != directive.Package {
@@ -319,7 +286,7 @@ func (b *builder) declared() (map[string]bool, error) {
 			mode |= parser.ImportsOnly // the scope has the rest
 		}
 		file, _ := parser.ParseFile(token.NewFileSet(), "", src, mode)
-		if file == nil || e.Name() == scan.OutputName && scan.Ours(src) || file.Name.Name != b.pkg.Name {
+		if file == nil || scan.Ours(src) || file.Name.Name != b.pkg.Name {
 			continue
 		}
 		for _, spec := range file.Imports {
@@ -331,6 +298,9 @@ func (b *builder) declared() (map[string]bool, error) {
 			for _, id := range declaredBy(d) {
 				names[id.Name] = true
 			}
+		}
+		if !loaded[e.Name()] && !strings.HasSuffix(e.Name(), "_test.go") {
+			b.noteElsewhere(constraintOf(path, src), file)
 		}
 	}
 	return names, nil
@@ -402,19 +372,4 @@ func (b *builder) brokenBecause(node ast.Node) string {
 		return "a type of cgo has no name outside of the file that declares it"
 	}
 	return imports
-}
-
-// mentionsC reports whether node names something of the pseudo-package C.
-func mentionsC(node ast.Node) bool {
-	found := false
-	ast.Inspect(node, func(n ast.Node) bool {
-		if sel, ok := n.(*ast.SelectorExpr); ok {
-			if id, ok := sel.X.(*ast.Ident); ok && id.Name == "C" {
-				found = true
-			}
-		}
-		_, body := n.(*ast.BlockStmt)
-		return !body
-	})
-	return found
 }

@@ -26,7 +26,7 @@ func errHandlerZero(d *directive.Directive, method string) diag.Diagnostic {
 }
 
 func errPromotedNoError(d *directive.Directive, typ, method string) diag.Diagnostic {
-	return at(d, "no-error-result", "the limit on %s covers its method %s, which cannot tell its caller of a refusal: its last result must be of type error; declare %s on %s with //ratelimit:off to leave it out", typ, method, method, typ)
+	return at(d, "no-error-result", "the limit on %s covers its method %s, which cannot tell its caller of a refusal: its last result must be of type error, or it must be an HTTP handler, or on-limit=zero or on-limit=fallback:Method says what the caller gets instead; //ratelimit:off on %s.%s leaves it out", typ, method, typ, method)
 }
 
 func word(w directive.Word, code, format string, args ...any) diag.Diagnostic {
@@ -46,7 +46,7 @@ func errNoFallbackFunction(w directive.Word, pkg string, functions []string) dia
 }
 
 func errFallbackItself(w directive.Word) diag.Diagnostic {
-	return word(w, "unknown-fallback", "a call cannot fall back to itself")
+	return word(w, "unknown-fallback", "a call of %s cannot fall back to itself", w.Text)
 }
 
 func errFallbackCycle(w directive.Word, chain []string) diag.Diagnostic {
@@ -55,6 +55,11 @@ func errFallbackCycle(w directive.Word, chain []string) diag.Diagnostic {
 
 func errFallbackSignature(w directive.Word, method, sig string) diag.Diagnostic {
 	return word(w, "fallback-signature", "%s must take and return what %s does: %s", w.Text, method, sig)
+}
+
+func errQuotaType(v *directive.Value, typ string) diag.Diagnostic {
+	return diag.Diagnostic{Pos: v.Pos(0), EndCol: v.Pos(len(v.Text)).Col, Code: "not-a-duration",
+		Message: fmt.Sprintf("a time-quota is a time.Duration, not %s; convert it in a function of the package", typ)}
 }
 
 func errOffWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
@@ -92,20 +97,12 @@ func errTestFile(d *directive.Directive) diag.Diagnostic {
 	return at(d, "test-file", "directives in test files have no effect; move the declaration to a file that is not a test")
 }
 
-func errConstrained(d *directive.Directive, what, file string) diag.Diagnostic {
-	return at(d, "constrained-file", "%s is declared in %s, which is built on some platforms only, and the wrapper would be built on all; declare it in a file without build constraints", what, file)
-}
-
-func errConstrainedFile(d *directive.Directive) diag.Diagnostic {
-	return at(d, "constrained-file", "this file is built on some platforms only, and the wrapper would be built on all; move the declaration to a file without build constraints")
-}
-
 func errNotNamed(d *directive.Directive, typ, why string) diag.Diagnostic {
 	return at(d, "cannot-wrap", "%s cannot be wrapped: %s", typ, why)
 }
 
 func errPromotedLimit(d *directive.Directive, typ, method, from string) diag.Diagnostic {
-	return at(d, "promoted-limit", "%s promotes %s from %s, where it has a limit that would not apply to callers of the wrapped %s; declare %s on %s with a limit or with //ratelimit:off", typ, method, from, typ, method, typ)
+	return at(d, "promoted-limit", "%s promotes %s from %s, where it has a limit that would not apply to callers of the wrapped %s; declare %s on %s, with a limit of its own or without one", typ, method, from, typ, method, typ)
 }
 
 func errNameTaken(d *directive.Directive, name, option, example string) diag.Diagnostic {
@@ -140,5 +137,6 @@ func errLoad(pos diag.Pos, msg string) diag.Diagnostic {
 }
 
 func errNoRuntime(module string, cause error) diag.Diagnostic {
-	return diag.Diagnostic{Code: "no-runtime", Message: fmt.Sprintf("the generated code needs package %s, which the module does not have; run: go get github.com/ratelimitgen/ratelimitgen (go says: %v)", module, cause)}
+	said := strings.Join(strings.Fields(cause.Error()), " ")
+	return diag.Diagnostic{Code: "no-runtime", Message: fmt.Sprintf("the generated code needs package %s, which the module does not have; run: go get github.com/ratelimitgen/ratelimitgen (go says: %s)", module, said)}
 }

@@ -3,6 +3,8 @@ package parser
 import (
 	"go/types"
 	"slices"
+
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 )
 
 // function makes the model of what is generated for a limited function, or nil if
@@ -18,17 +20,14 @@ func (b *builder) function(d *draft, fn *types.Func) *Wrapper {
 	if d.wrapper != nil {
 		b.wrapperOptions(w, d)
 	}
-	if file := b.constrainedAt(fn.Pos()); file != "" {
-		b.res.Diags.Add(errConstrained(first, "function "+d.name, file))
-		return nil
-	}
 	sig := fn.Signature()
 	m := &Method{
-		Name:      d.name,
-		Sig:       sig,
-		Qualified: b.pkg.Name + "." + d.name,
-		File:      md.file,
-		Handler:   isHandler(sig),
+		Name:       d.name,
+		Sig:        sig,
+		Qualified:  b.pkg.Name + "." + d.name,
+		File:       md.file,
+		Handler:    isHandler(sig),
+		Deprecated: deprecated(md.decl),
 	}
 	m.Context, m.Carrier = carrierOf(sig)
 	w.Methods = []*Method{m}
@@ -42,6 +41,11 @@ func (b *builder) function(d *draft, fn *types.Func) *Wrapper {
 	if !known || !b.refusable(d, m, md, md.limits[0], nil) || len(policies) == 0 {
 		return nil
 	}
+	var own []types.Object
+	if m.OnLimit == directive.OnLimitFallback {
+		own = append(own, b.pkg.Types.Scope().Lookup(m.Fallback.Text))
+	}
+	w.Constraint = b.constraintOfWrapper(w, own)
 	return w
 }
 

@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"go/build/constraint"
 	"go/types"
 	"iter"
 	"slices"
@@ -46,9 +47,9 @@ type Package struct {
 	Declared map[string]bool
 	// Wrappers is sorted by name.
 	Wrappers []*Wrapper
-	// Check type-checks the package together with one more file and returns the
-	// errors in that file.
-	Check func(filename string, src []byte) (*types.Package, []error)
+	// Check type-checks the package together with more files, by their names, and
+	// returns the errors in those.
+	Check func(files map[string][]byte) (*types.Package, []error)
 }
 
 // Wrapper is one generated type, or the generated constructor of a limited function.
@@ -65,6 +66,9 @@ type Wrapper struct {
 	Pointer bool
 	// Implements are interfaces that the wrapper is asserted to implement.
 	Implements []types.Type
+	// Constraint is what a build must satisfy to have the wrapper; nil for every
+	// build.
+	Constraint constraint.Expr
 	// Sealed is an interface with unexported methods of another package that the
 	// wrapper can only have by embedding it; nil if there is none. It is the source,
 	// or one of Implements.
@@ -83,6 +87,9 @@ type Method struct {
 	Qualified string
 	// File is the base name of the file that holds the directives.
 	File string
+	// Deprecated is the paragraph of the method's documentation that says so, in one
+	// line, or "".
+	Deprecated string
 	// Policies is empty if the method only forwards.
 	Policies []*Policy
 	// OnLimit is what a refused caller gets, Fallback the method of OnLimitFallback.
@@ -117,6 +124,8 @@ type Policy struct {
 
 	directive *directive.Directive
 	group     bool // counters are shared on purpose
+
+	constraints []constraint.Expr // of the files of what the expressions mention
 }
 
 // TypeParams yields the type parameters of the source type.

@@ -18,7 +18,6 @@ import (
 	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
-	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 	"github.com/ratelimitgen/ratelimitgen/parser/load"
 	"github.com/ratelimitgen/ratelimitgen/parser/scan"
 )
@@ -185,7 +184,8 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, n
 	var builders []*builder
 	for i := range found.Dirs {
 		d := &found.Dirs[i]
-		b := &builder{res: res, loaded: loaded, fset: loaded.Fset, pkg: packages[d.Path], dir: d, drafts: map[string]*draft{}, groups: map[string][]directive.Limit{}, all: limited, constrained: map[string]bool{}}
+		b := newBuilder(loaded, packages[d.Path])
+		b.res, b.dir, b.all = res, d, limited
 		b.collect()
 		builders = append(builders, b)
 	}

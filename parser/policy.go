@@ -10,6 +10,7 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 // policies turns the limits of one method into policies, nil if any of them is
@@ -34,13 +35,14 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 	for _, dir := range dirs {
 		l, diags := dir.Limit()
 		report(diags)
-		if diags.HasErrors() {
-			continue
-		}
+		wrong := diags.HasErrors()
 		l.OfType = isTypeLimit(d, dir)
 		p, diags := b.policy(&l, scope)
 		failed = failed || diags.HasErrors()
 		b.reportFor(&l, strings.TrimPrefix(m.Qualified, b.pkg.Name+"."), diags)
+		if wrong {
+			continue
+		}
 		limits = append(limits, l)
 		policies = append(policies, p)
 	}
@@ -144,6 +146,9 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 		diags.Add(locate(e.value, problems)...)
 		*e.to = expr
 	}
+	if p.MaxExpr != nil && l.Algorithm == ratelimit.TimeQuota && !isNamed(types.Unalias(p.MaxExpr.Node.Type()), "time", "Duration") {
+		diags.Add(errQuotaType(l.MaxExpr, types.TypeString(p.MaxExpr.Node.Type(), types.RelativeTo(b.pkg.Types))))
+	}
 	for _, s := range []struct {
 		expr *keyexpr.Expr
 		to   *string
@@ -152,13 +157,15 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 			*s.to = s.expr.String()
 		}
 	}
-	b.checkBuilds(l.Directive, p, &diags)
+	if l.Spelling.When != "" && l.Spelling.When == l.Spelling.Unless {
+		diags.Add(l.NeverApplies())
+	}
+	b.noteBuilds(p)
 	return p, diags
 }
 
-// checkBuilds reports what the expressions of p mention that is not part of every
-// build.
-func (b *builder) checkBuilds(dir *directive.Directive, p *Policy, diags *diag.List) {
+// noteBuilds notes the constraints of what the expressions of p mention.
+func (b *builder) noteBuilds(p *Policy) {
 	var nodes []keyexpr.Node
 	if p.KeyExpr != nil {
 		nodes = append(nodes, p.KeyExpr.Nodes()...)
@@ -176,9 +183,7 @@ func (b *builder) checkBuilds(dir *directive.Directive, p *Policy, diags *diag.L
 				obj = n.Var
 			}
 			if obj != nil && obj.Pkg() == b.pkg.Types {
-				if file := b.constrainedAt(obj.Pos()); file != "" {
-					diags.Add(errConstrained(dir, obj.Name(), file))
-				}
+				p.constraints = append(p.constraints, b.constraintAt(obj.Pos()))
 			}
 			return false
 		})

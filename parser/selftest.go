@@ -8,7 +8,6 @@ import (
 	"go/token"
 	"go/types"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
@@ -31,8 +30,7 @@ type Candidate struct {
 	Name    string
 	Pos     diag.Pos
 	Methods int // that would be limited; 1 for a function
-	// Wrapper is nil if there can be none. Where nothing but build constraints stands
-	// in the way, it is there all the same: here and now it could be built.
+	// Wrapper is nil if Refusals hold an error.
 	Wrapper  *Wrapper
 	Refusals diag.List
 }
@@ -79,8 +77,7 @@ func ParseAll(ctx context.Context, cfg Config, options string) ([]*Candidates, e
 			return nil, err
 		}
 		cfg.stage("parse", p.Path)
-		b := &builder{loaded: loaded, fset: loaded.Fset, pkg: p, drafts: map[string]*draft{}, all: map[string]*draft{}, groups: map[string][]directive.Limit{}, constrained: map[string]bool{}}
-		c, err := b.candidates(options)
+		c, err := newBuilder(loaded, p).candidates(options)
 		if err != nil {
 			return nil, err
 		}
@@ -108,12 +105,6 @@ func (b *builder) candidates(options string) (*Candidates, error) {
 		b.drafts[name] = d
 		c := &Candidate{Name: name, Pos: b.place(scope.Lookup(name).Pos()), Methods: len(d.methods)}
 		c.Wrapper, c.Refusals = b.try(d, model.Declared)
-		other := func(d diag.Diagnostic) bool { return d.Severity == diag.Error && d.Code != "constrained-file" }
-		if c.Refusals.HasErrors() && !slices.ContainsFunc(c.Refusals, other) {
-			b.anywhere = true
-			c.Wrapper, _ = b.try(d, model.Declared)
-			b.anywhere = false
-		}
 		if c.Wrapper == nil && !c.Refusals.HasErrors() {
 			return nil, fmt.Errorf("%s: %s is not wrapped, and no reason is given", c.Pos.File, name)
 		}

@@ -91,19 +91,39 @@ func instantiate(named *types.Named) types.Type {
 	return inst
 }
 
+// deprecated returns the paragraph in which the documentation of a declaration tells
+// not to use it, in one line.
+func deprecated(decl ast.Node) string {
+	var doc *ast.CommentGroup
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		doc = d.Doc
+	case *ast.Field:
+		doc = d.Doc
+	}
+	for paragraph := range strings.SplitSeq(doc.Text(), "\n\n") {
+		if strings.HasPrefix(paragraph, "Deprecated: ") {
+			return strings.Join(strings.Fields(paragraph), " ")
+		}
+	}
+	return ""
+}
+
+// implements reports whether an interface that w is to implement has fn.
+func (w *Wrapper) implements(fn *types.Func) bool {
+	return slices.ContainsFunc(w.Implements, func(t types.Type) bool {
+		obj, _, _ := types.LookupFieldOrMethod(t, false, fn.Pkg(), fn.Name())
+		return obj != nil
+	})
+}
+
 // methods fills w.Methods and returns how many of them are limited.
 func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self types.Type) int {
 	limited := 0
-	if file := b.constrainedAt(w.Source.Pos()); file != "" {
-		b.res.Diags.Add(errConstrained(d.first(), "type "+d.name, file))
-		return 0
-	}
+	var own []types.Object
+	defer func() { w.Constraint = b.constraintOfWrapper(w, own) }()
 	for sel := range mset.Methods() {
 		fn := sel.Obj().(*types.Func)
-		if file := b.constrainedAt(fn.Pos()); fn.Pkg() == b.pkg.Types && file != "" {
-			b.res.Diags.Add(errConstrained(d.first(), "method "+fn.Name(), file))
-			continue
-		}
 		md := d.methods[fn.Name()]
 		if fn.Pkg() != b.pkg.Types && !fn.Exported() {
 			if types.IsInterface(self) {
@@ -113,7 +133,7 @@ func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self type
 		}
 		// Unexported methods are part of what an interface demands; those of a
 		// concrete type can be called on it directly.
-		if !fn.Exported() && md == nil && !types.IsInterface(self) {
+		if !fn.Exported() && md == nil && !types.IsInterface(self) && !w.implements(fn) {
 			continue
 		}
 		declared := len(sel.Index()) == 1 && (types.IsInterface(self) && md != nil || receiverName(fn) == d.name)
@@ -124,7 +144,11 @@ func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self type
 			Handler:   isHandler(sel.Type().(*types.Signature)),
 		}
 		m.Context, m.Carrier = carrierOf(m.Sig)
+		if md != nil {
+			m.Deprecated = deprecated(md.decl)
+		}
 		w.Methods = append(w.Methods, m)
+		own = append(own, fn)
 		if b.limit(w, d, m, md, fn, declared, self) {
 			limited++
 		}

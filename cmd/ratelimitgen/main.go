@@ -5,6 +5,7 @@
 //
 //	ratelimitgen [flags] [packages]
 //	ratelimitgen check [flags] [packages]
+//	ratelimitgen vet [flags] [packages]
 //	ratelimitgen selftest [flags] [packages]
 //	ratelimitgen help [directives [name]]
 //	ratelimitgen version
@@ -21,7 +22,11 @@
 // Selftest writes nothing either. It limits everything in the packages, in memory,
 // and prints what cannot be limited and why.
 //
-// The flags are:
+// Vet writes nothing either. It reports what check does, and code that gets past a
+// limit, such as a call of a limited method on the wrapped value itself. The same is
+// reported by go vet -vettool=$(which ratelimitgen).
+//
+// The flags are (vet has more, see ratelimitgen vet -h):
 //
 //	-C dir
 //		change to dir before doing anything
@@ -56,6 +61,9 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"golang.org/x/tools/go/analysis/unitchecker"
+
+	"github.com/ratelimitgen/ratelimitgen/cmd/ratelimitgen/analyzer"
 	"github.com/ratelimitgen/ratelimitgen/generator"
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser"
@@ -71,6 +79,7 @@ const (
 
 const usage = `usage: ratelimitgen [flags] [packages]
        ratelimitgen check [flags] [packages]
+       ratelimitgen vet [flags] [packages]
        ratelimitgen selftest [-C dir] [-tags list] [-limit options] [-v] [packages]
        ratelimitgen help [directives [name]]
        ratelimitgen version
@@ -78,8 +87,9 @@ const usage = `usage: ratelimitgen [flags] [packages]
 Generates typed wrappers that enforce the limits written in //ratelimit:
 comments on Go methods. Packages are named as for the go command; the default
 is the package in the current directory. check writes nothing and lists the
-files that are missing, stale or orphaned. selftest writes nothing and shows
-which declarations of any packages could not be limited.
+files that are missing, stale or orphaned; vet also reports code that gets past a
+limit. selftest writes nothing and shows which declarations of any packages could
+not be limited.
 
 flags:
   -C dir      change to dir before doing anything
@@ -95,6 +105,9 @@ exit status: 0 done, 1 problems in the directives or (check) files that differ,
 `
 
 func main() {
+	if isVetTool(os.Args[1:]) {
+		unitchecker.Main(analyzer.New()) // does not return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -118,8 +131,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return c.generate(args[1:], true)
 	case "selftest":
 		return c.selftest(args[1:])
+	case "vet":
+		return c.vet(args[1:])
 	default:
-		if s := diag.Suggest(verb, []string{"check", "selftest", "help", "version"}); s != "" && !strings.ContainsAny(verb, "./") {
+		if s := diag.Suggest(verb, []string{"check", "help", "selftest", "version", "vet"}); s != "" && !strings.ContainsAny(verb, "./") {
 			return c.trouble(fmt.Errorf("unknown verb %q; did you mean %q? A package is named like ./%[1]s", verb, s))
 		}
 		return c.generate(args, false)

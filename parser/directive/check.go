@@ -93,6 +93,11 @@ func (l *Limit) NeverEmpty() diag.List {
 	return diag.List{errNeverEmpty(a)}
 }
 
+// NeverApplies reports a limit whose when and unless are the same condition.
+func (l *Limit) NeverApplies() diag.Diagnostic {
+	return errNeverApplies(l.Directive.Option(optUnless))
+}
+
 // impossible reports a limit that the algorithm cannot have.
 func (l *Limit) impossible() diag.List {
 	switch m := l.Directive.Option(optMax); {

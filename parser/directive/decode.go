@@ -34,15 +34,22 @@ func (dec *decoder) units(l *Limit, a *Assignment, o *Option) {
 		l.Max = ratelimit.Unlimited
 	case text == wordBlocked:
 		l.Max = ratelimit.Blocked
-	case l.Algorithm == ratelimit.TimeQuota:
-		l.Max = int64(dec.duration(a) / time.Microsecond)
-	case isNumber(text) || integerHint(a, o) != "":
-		l.Max = dec.limit(a, o)
 	case diag.Suggest(text, o.Values) != "":
 		dec.report(errWord(a, o))
+	case l.Algorithm == ratelimit.TimeQuota && !startsName(text):
+		l.Max = int64(dec.duration(a) / time.Microsecond)
+	case l.Algorithm != ratelimit.TimeQuota && (isNumber(text) || integerHint(a, o) != ""):
+		l.Max = dec.limit(a, o)
 	default:
 		l.MaxExpr = &a.Value
 	}
+}
+
+// startsName reports whether text begins as an expression does that begins with a
+// name, and not as a duration.
+func startsName(text string) bool {
+	r, _ := utf8.DecodeRuneInString(strings.TrimLeft(text, " \t(#"))
+	return r == '_' || unicode.IsLetter(r)
 }
 
 // limit decodes Units that are a number.

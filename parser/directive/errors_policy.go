@@ -78,6 +78,10 @@ func errFree(a *Assignment) diag.Diagnostic {
 	return badValue(a, CodeOptionUnused, "a call that takes nothing is never refused, so the policy has no effect: raise cost, or say with %s what is charged after the call", optCostAfter)
 }
 
+func errNeverApplies(a *Assignment) diag.Diagnostic {
+	return problem(a.pos(), len(a.Name), CodeOptionUnused, "%s is the same condition as %s, so the limit never applies: remove one of them", a.Name, optWhen)
+}
+
 func errNeverEmpty(a *Assignment) diag.Diagnostic {
 	return problem(a.pos(), len(a.Name), CodeEmptyUnused, "%s has no effect on a key that always has a value: remove it", a.Name)
 }

@@ -128,8 +128,12 @@ func (d *Directive) Limit() (Limit, diag.List) {
 			dec.limitOption(&l, a, o)
 		}
 	}
-	if len(dec.diags) == 0 && !d.broken {
+	switch {
+	case d.broken || l.Algorithm == "":
+	case len(dec.diags) == 0:
 		dec.diags = l.check()
+	default:
+		dec.diags.Add(l.unused()...)
 	}
 	return l, dec.diags
 }

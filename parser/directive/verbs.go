@@ -196,7 +196,7 @@ var limitOptions = []Option{
 	{
 		Name: optOnLimit, Type: Action, Values: []string{string(OnLimitError), string(OnLimitWait), string(OnLimitZero), string(OnLimitFallback) + ":Method"}, Default: string(OnLimitError),
 		Aliases: []string{"action", "fallback", "on-refuse", "on-refusal", "then"},
-		Doc:     "what the caller of a refused call gets: the error; a wait until it is admitted, its context ends or max-wait is over; zero results; or what another method of the same signature returns",
+		Doc:     "what the caller of a refused call gets, whatever the reason: the error; a wait until it is admitted, its context ends or max-wait is over; zero results; or what another method of the same signature returns, whose own limits apply",
 		Example: "on-limit=fallback:Cached",
 	},
 	{

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
+	"strings"
 
 	"github.com/expr-lang/expr/ast"
 
@@ -30,10 +31,14 @@ type checker struct {
 
 func newChecker(src string, s *Scope) *checker {
 	c := &checker{src: src, scope: s}
+	var hidden []string
 	for _, name := range []string{"append", "bool", "byte", "false", "float64", "int", "int64", "len", "nil", "string", "true", "uint64"} {
 		if s.Pkg != nil && s.Pkg.Scope().Lookup(name) != nil {
-			c.bytesProblem(0, len(src), shadowed, name)
+			hidden = append(hidden, name)
 		}
+	}
+	if len(hidden) > 0 {
+		c.bytesProblem(0, len(src), shadowed, strings.Join(hidden, ", "))
 	}
 	return c
 }

@@ -376,5 +376,16 @@ func FuzzParseKey(f *testing.F) {
 				t.Errorf("%q: neither a %s nor a problem", src, kind)
 			}
 		}
+		for _, kind := range []string{"key", "cost", "when", "count"} {
+			spelling, _ := parseText(kind, src, scopeOf(t, "Service", "Do"))
+			if spelling == "" {
+				continue
+			}
+			again, problems := parseText(kind, spelling, scopeOf(t, "Service", "Do"))
+			bounded := slices.ContainsFunc(problems, func(p Problem) bool { return strings.HasPrefix(p.Code, "expression-too-") })
+			if again != spelling && !bounded {
+				t.Errorf("%s %q is spelled %q, and that %q: %v", kind, src, spelling, again, problems)
+			}
+		}
 	})
 }

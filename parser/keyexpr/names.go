@@ -55,7 +55,11 @@ func (c *checker) identifier(n *ast.IdentifierNode) Node {
 	p := c.at(n, unknownName, name)
 	c.unknown(p, name, c.names())
 	if p.Suggestion == "" && c.scope.Pkg != nil {
-		p.Suggestion = diag.Suggest(name, c.scope.Pkg.Scope().Names())
+		scope := c.scope.Pkg.Scope()
+		p.Suggestion = diag.Suggest(name, slices.DeleteFunc(scope.Names(), func(name string) bool {
+			_, isType := scope.Lookup(name).(*types.TypeName)
+			return isType
+		}))
 	}
 	return nil
 }

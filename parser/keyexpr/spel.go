@@ -1,6 +1,7 @@
 package keyexpr
 
 import (
+	"cmp"
 	"go/types"
 	"slices"
 	"strings"
@@ -191,8 +192,12 @@ func (c *checker) refuseTemplate(i int) (last int) {
 	t := &c.text
 	c.broken = true
 	last = c.upTo(i + 1)
-	inner := t.text(span{t.tokens[i+1].To, t.tokens[last].From})
-	c.problem(span{t.tokens[i].From, t.tokens[last].To}, template, strings.TrimSpace(inner))
+	end := t.tokens[last].To
+	if t.pair[i+1] == last {
+		end = t.tokens[last].From
+	}
+	inner := t.text(span{t.tokens[i+1].To, end})
+	c.problem(span{t.tokens[i].From, t.tokens[last].To}, template, cmp.Or(strings.TrimSpace(inner), "what stands between them"))
 	return last
 }
 
@@ -205,7 +210,7 @@ func (c *checker) refuseList(i int) {
 	}
 	c.broken = true
 	list := "[" + t.text(span{t.tokens[i].To, t.tokens[last].From}) + "]"
-	if last+3 < len(t.tokens) && t.tokens[last+2].Value == "contains" && t.pair[last+3] > 0 {
+	if last+3 < len(t.tokens) && t.tokens[last+2].Value == "contains" && t.pair[last+3] > last+3 {
 		open, end := last+3, t.pair[last+3]
 		list = strings.TrimSpace(t.text(span{t.tokens[open].To, t.tokens[end].From})) + " in " + list
 		last = end

@@ -6,15 +6,16 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// Check type-checks p again with one more file and returns the errors that lie in
-// that file. That it uses something whose type does not resolve is one of them,
-// unlike for the files of p. It is how output is verified before it is written.
-func (p *Package) Check(name string, src []byte) (*types.Package, []error) {
-	pkg, errs := p.check(name, src)
+// Check type-checks p again with more files, by their names, and returns the errors
+// that lie in those. That one uses something whose type does not resolve is one of
+// them, unlike for the files of p. It is how output is verified before it is written.
+func (p *Package) Check(files map[string][]byte) (*types.Package, []error) {
+	pkg, errs := p.check(files)
 	if len(errs) == 0 || p.ld.cfg.Full {
 		return pkg, errs
 	}
@@ -22,7 +23,7 @@ func (p *Package) Check(name string, src []byte) (*types.Package, []error) {
 	if err != nil {
 		return pkg, append(errs, err)
 	}
-	return full.check(name, src)
+	return full.check(files)
 }
 
 // inFull returns p as loaded with Config.Full.
@@ -43,28 +44,35 @@ func (p *Package) inFull() (*Package, error) {
 	return nil, fmt.Errorf("package %s is gone", p.Path)
 }
 
-func (p *Package) check(name string, src []byte) (*types.Package, []error) {
-	extra, err := parser.ParseFile(p.ld.fset, name, src, parser.SkipObjectResolution)
-	if err != nil {
-		return nil, []error{err}
+func (p *Package) check(sources map[string][]byte) (*types.Package, []error) {
+	var extra []*ast.File
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		file, err := parser.ParseFile(p.ld.fset, name, sources[name], parser.SkipObjectResolution)
+		if err != nil {
+			return nil, []error{err}
+		}
+		extra = append(extra, file)
 	}
-	extraImports := &Package{Path: p.Path, signatures: []*ast.File{extra}}
+	extraImports := &Package{Path: p.Path, signatures: extra}
 	if err := p.ld.resolve([]*Package{extraImports}); err != nil {
 		return nil, []error{err}
 	}
 	var errs []error
 	conf := p.ld.config(p, func(err error) {
 		var te types.Error
-		if errors.As(err, &te) && te.Fset.PositionFor(te.Pos, false).Filename == name {
+		if errors.As(err, &te) && sources[te.Fset.PositionFor(te.Pos, false).Filename] != nil {
 			errs = append(errs, err)
 		}
 	})
 	// The other files have no bodies left, and their errors do not count.
 	conf.IgnoreFuncBodies = false
-	files := slices.DeleteFunc(append(slices.Clone(p.signatures), extra), func(f *ast.File) bool { return f == p.stub })
+	files := slices.DeleteFunc(append(slices.Clone(p.signatures), extra...), func(f *ast.File) bool { return f == p.stub })
 	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
 	pkg, _ := conf.Check(p.typesPath(), p.ld.fset, files, &info)
-	return pkg, append(errs, p.ld.unknownIn(extra, info.Uses)...)
+	for _, file := range extra {
+		errs = append(errs, p.ld.unknownIn(file, info.Uses)...)
+	}
+	return pkg, errs
 }
 
 // unknownIn returns an error for each name in file of something whose type is not

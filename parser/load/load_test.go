@@ -162,17 +162,17 @@ type Old struct{}
 		t.Error("the output was loaded")
 	}
 	name := filepath.Join(p.Dir, "out.go")
-	pkg, errs := p.Check(name, []byte("package p\n\nimport \"strconv\"\n\ntype New struct{ next *T; e *strconv.NumError }\n"))
+	pkg, errs := p.Check(map[string][]byte{name: []byte("package p\n\nimport \"strconv\"\n\ntype New struct{ next *T; e *strconv.NumError }\n")})
 	if len(errs) > 0 || pkg.Scope().Lookup("New") == nil {
 		t.Errorf("good output: %v", errs)
 	}
-	if _, errs := p.Check(name, []byte("package p\n\ntype New struct{ next *Missing }\n")); len(errs) != 1 || !strings.Contains(errs[0].Error(), "undefined: Missing") {
+	if _, errs := p.Check(map[string][]byte{name: []byte("package p\n\ntype New struct{ next *Missing }\n")}); len(errs) != 1 || !strings.Contains(errs[0].Error(), "undefined: Missing") {
 		t.Errorf("bad output: %v", errs)
 	}
-	if _, errs := p.Check(name, []byte("package p\n\nfunc f() int { return T{} }\n")); len(errs) != 1 {
+	if _, errs := p.Check(map[string][]byte{name: []byte("package p\n\nfunc f() int { return T{} }\n")}); len(errs) != 1 {
 		t.Errorf("output with a wrong body: %v", errs)
 	}
-	if _, errs := p.Check(name, []byte("package p\n\ntype New struct\n")); len(errs) == 0 {
+	if _, errs := p.Check(map[string][]byte{name: []byte("package p\n\ntype New struct\n")}); len(errs) == 0 {
 		t.Error("output with a syntax error passes")
 	}
 }
@@ -374,7 +374,7 @@ var _ interface{ Serve(*http.Request) } = (*far.Far)(nil)
 
 func f(x *far.Far) { x.Serve(nil) }
 `
-	if _, errs := p.Check(filepath.Join(p.Dir, "out.go"), []byte(src)); len(errs) > 0 {
+	if _, errs := p.Check(map[string][]byte{filepath.Join(p.Dir, "out.go"): []byte(src)}); len(errs) > 0 {
 		t.Errorf("errors: %v", errs)
 	}
 }
@@ -404,7 +404,7 @@ var Table = [3]int{}
 		"Sum([4]int{})": "cannot use [4]int{}",
 		"Broken(1)":     "Broken has a type that does not resolve",
 	} {
-		_, errs := p.Check(filepath.Join(p.Dir, "out.go"), []byte("package p\n\nvar v = "+src+"\n"))
+		_, errs := p.Check(map[string][]byte{filepath.Join(p.Dir, "out.go"): []byte("package p\n\nvar v = " + src + "\n")})
 		if want == "" && len(errs) > 0 || want != "" && (len(errs) == 0 || !strings.Contains(errs[0].Error(), want)) {
 			t.Errorf("%s: %v, want %q", src, errs, want)
 		}

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/checker"
+	"golang.org/x/tools/go/packages"
+
+	"github.com/ratelimitgen/ratelimitgen/cmd/ratelimitgen/analyzer"
+	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+	"github.com/ratelimitgen/ratelimitgen/parser"
+	"github.com/ratelimitgen/ratelimitgen/parser/scan"
+)
+
+const vetUsage = `usage: ratelimitgen vet [flags] [packages]
+
+Reports problems of directives, generated files that are missing, stale or
+orphaned, and code that gets past a limit.
+
+flags:
+  -C dir      change to dir before doing anything
+  -tags list  build tags, as for go build
+  -tests      look at test files, too
+  -allow list functions and packages that may use raw values, with commas:
+              example.com/m/wire.Build,example.com/m/pay.Service.Retry
+  -json       print problems as JSON on standard output, one object per line
+  -format f   print problems as text, json or github (annotations)
+
+exit status: 0 no errors, 1 errors, 2 ratelimitgen could not do its work
+`
+
+// isVetTool reports whether args are those that go vet -vettool gives: it asks for
+// the version and the flags first, and then names a file for each package.
+func isVetTool(args []string) bool {
+	return len(args) > 0 && (args[0] == "-V=full" || args[0] == "-flags" || strings.HasSuffix(args[len(args)-1], ".cfg"))
+}
+
+// vetting is one run of the verb vet.
+type vetting struct {
+	*command
+	parser.Config
+	tests bool
+	allow string
+	diags diag.List
+}
+
+// vet reports what is wrong with directives, generated files and callers.
+func (c *command) vet(args []string) int {
+	v := vetting{command: c}
+	flags := flag.NewFlagSet("ratelimitgen vet", flag.ContinueOnError)
+	flags.SetOutput(c.stderr)
+	flags.Usage = func() { fmt.Fprint(c.stderr, vetUsage) }
+	flags.StringVar(&v.Dir, "C", ".", "")
+	flags.StringVar(&v.Tags, "tags", "", "")
+	flags.BoolVar(&v.tests, "tests", false, "")
+	flags.StringVar(&v.allow, "allow", "", "")
+	var printing diagnosticFlags
+	printing.register(flags)
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return exitDone
+		}
+		return exitTrouble
+	}
+	format, err := printing.chosen()
+	if err != nil {
+		return c.trouble(err)
+	}
+	v.Patterns = flags.Args()
+	if v.Dir, err = filepath.Abs(v.Dir); err != nil {
+		return c.trouble(err)
+	}
+	if _, err := os.ReadDir(v.Dir); err != nil {
+		return c.trouble(err)
+	}
+	res, diags, err := analyzer.Check(c.ctx, v.Config)
+	if err != nil {
+		return c.trouble(err)
+	}
+	v.diags = diags
+	summary, err := v.analyze(res)
+	if err != nil {
+		return c.trouble(err)
+	}
+	v.diags.Sort()
+	if err := c.print(v.diags, format); err != nil {
+		return c.trouble(err)
+	}
+	fmt.Fprintf(c.stderr, "ratelimitgen: %s\n", summary)
+	if v.diags.HasErrors() {
+		return exitProblem
+	}
+	return exitDone
+}
+
+// analyze looks for code that gets past a limit, in the packages asked for that
+// have or import something limited, and says how much of it there is.
+func (v *vetting) analyze(res *parser.Result) (summary string, err error) {
+	asked, err := v.load(packages.NeedName|packages.NeedFiles|packages.NeedImports|packages.NeedDeps|packages.NeedForTest, v.patterns())
+	if err != nil {
+		return "", err
+	}
+	limited := map[string]bool{}
+	for _, p := range res.Packages {
+		limited[p.Path] = true
+	}
+	paths, want := concerned(asked, limited)
+	var reports []*analyzer.Report
+	if len(paths) > 0 {
+		mode := packages.LoadSyntax | packages.NeedModule | packages.NeedForTest
+		if v.tests {
+			// A package that imports a tested one is another package in its tests.
+			mode |= packages.NeedDeps
+		}
+		pkgs, err := v.load(mode, paths)
+		if err != nil {
+			return "", err
+		}
+		if reports, err = v.run(pkgs, want); err != nil {
+			return "", err
+		}
+	}
+	return v.tally(reports), nil
+}
+
+// patterns are those that were asked for.
+func (v *vetting) patterns() []string {
+	if len(v.Patterns) == 0 {
+		return []string{"."}
+	}
+	return v.Patterns
+}
+
+func (v *vetting) load(mode packages.LoadMode, patterns []string) ([]*packages.Package, error) {
+	cfg := &packages.Config{Context: v.ctx, Mode: mode, Dir: v.Dir, Tests: v.tests}
+	if v.Tags != "" {
+		cfg.BuildFlags = []string{"-tags=" + v.Tags}
+	}
+	pkgs, err := packages.Load(cfg, patterns...)
+	if err := v.ctx.Err(); err != nil {
+		return nil, err // go/packages does not wrap it
+	}
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	return pkgs, nil
+}
+
+// concerned returns the import paths of the packages that have something limited or
+// from which an import leads to it, and those among them that were asked for. Of
+// the others nothing needs to be known.
+func concerned(asked []*packages.Package, limited map[string]bool) (paths []string, want map[string]bool) {
+	reaches := map[string]bool{}
+	want = map[string]bool{}
+	packages.Visit(asked, nil, func(p *packages.Package) {
+		is := limited[p.PkgPath] || slices.ContainsFunc(p.GoFiles, func(name string) bool { return scan.IsOutputName(filepath.Base(name)) })
+		for _, dep := range p.Imports {
+			is = is || reaches[dep.ID]
+		}
+		if is {
+			reaches[p.ID] = true
+			paths = append(paths, tested(p))
+		}
+	})
+	for _, p := range asked {
+		if reaches[p.ID] {
+			want[tested(p)] = true
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths), want
+}
+
+// tested is the path of the package that p is or whose tests it holds.
+func tested(p *packages.Package) string {
+	switch {
+	case p.ForTest != "":
+		return p.ForTest
+	case isTestMain(p):
+		return strings.TrimSuffix(p.ID, ".test")
+	}
+	return p.PkgPath
+}
+
+// isTestMain reports whether p is the program that go test makes.
+func isTestMain(p *packages.Package) bool {
+	path, ok := strings.CutSuffix(p.ID, ".test")
+	if !ok || p.Name != "main" {
+		return false
+	}
+	for _, dep := range p.Imports {
+		if dep.ForTest == path {
+			return true
+		}
+	}
+	return false
+}
+
+// run analyzes pkgs and returns the reports on the wanted ones.
+func (v *vetting) run(pkgs []*packages.Package, want map[string]bool) ([]*analyzer.Report, error) {
+	loaded, augmented := map[*packages.Package]bool{}, map[string]bool{}
+	for _, p := range pkgs {
+		loaded[p] = true
+		if p.ForTest == p.PkgPath {
+			augmented[p.PkgPath] = true // the same with test files is there, too
+		}
+	}
+	wanted := func(p *packages.Package) bool {
+		return want[tested(p)] && !isTestMain(p) && (p.ForTest != "" || !augmented[p.PkgPath])
+	}
+	for _, p := range pkgs {
+		if !v.tests {
+			// Nothing limited can be reached from packages that are not loaded, and they
+			// have no syntax.
+			maps.DeleteFunc(p.Imports, func(_ string, dep *packages.Package) bool { return !loaded[dep] })
+		}
+		if wanted(p) && len(p.Errors) > 0 {
+			v.diags.Add(v.errNotVetted(p))
+		}
+	}
+	a := analyzer.New()
+	for name, value := range map[string]string{"output": "false", "tests": fmt.Sprint(v.tests), "allow": v.allow} {
+		if err := a.Flags.Set(name, value); err != nil {
+			return nil, err
+		}
+	}
+	graph, err := checker.Analyze([]*analysis.Analyzer{a}, pkgs, nil)
+	if err != nil {
+		return nil, err
+	}
+	var reports []*analyzer.Report
+	for _, act := range graph.Roots {
+		report, ok := act.Result.(*analyzer.Report)
+		switch {
+		case wanted(act.Package) && act.Err != nil:
+			return nil, fmt.Errorf("%s: %w", act.Package.PkgPath, act.Err)
+		case wanted(act.Package):
+			reports = append(reports, report)
+		case ok:
+			// What gets into a limited interface there, is called here.
+			reports = append(reports, &analyzer.Report{Raw: report.Raw})
+		}
+	}
+	return reports, nil
+}
+
+// tally takes over the findings of all packages and says what was proved.
+func (v *vetting) tally(reports []*analyzer.Report) string {
+	var (
+		sites   = map[analyzer.Method]int{}
+		raw     = map[string]bool{}
+		allowed = map[string]bool{}
+		excused int
+	)
+	for _, r := range reports {
+		for _, d := range r.Findings {
+			d.Pos.File = relative(v.Dir, d.Pos.File)
+			v.diags.Add(d)
+		}
+		for m, n := range r.Sites {
+			sites[m] += n
+		}
+		maps.Copy(raw, r.Raw)
+		maps.Copy(allowed, r.Allowed)
+		excused += r.Excused
+	}
+	for name := range strings.SplitSeq(v.allow, ",") {
+		if name = strings.TrimSpace(name); name != "" && !allowed[name] {
+			v.diags.Add(diag.Diagnostic{Severity: diag.Warning, Code: "unused-allow", Message: fmt.Sprintf("nothing needs -allow=%s; remove it", name)})
+		}
+	}
+	proved := 0
+	for m, n := range sites {
+		if raw[m.Type] {
+			delete(sites, m)
+			continue
+		}
+		proved += n
+	}
+	text := fmt.Sprintf("%s of %s proved", count(proved, "call site"), count(len(sites), "limited method"))
+	if excused > 0 {
+		text += fmt.Sprintf(", %d excused", excused)
+	}
+	return text + "; reflection and unsafe are not seen"
+}
+
+// errNotVetted says why little can be said of p: by the first error that has a place.
+func (v *vetting) errNotVetted(p *packages.Package) diag.Diagnostic {
+	e := p.Errors[0]
+	if i := slices.IndexFunc(p.Errors, func(e packages.Error) bool { return strings.Contains(e.Pos, ":") }); i >= 0 {
+		e = p.Errors[i]
+	}
+	d := diag.Diagnostic{Code: "not-compiled", Message: fmt.Sprintf("package %s does not compile, so not all of it could be vetted: %s", p.PkgPath, e.Msg)}
+	if m := placeForm.FindStringSubmatch(e.Pos); m != nil {
+		d.Pos.File = relative(v.Dir, m[1])
+		d.Pos.Line, _ = strconv.Atoi(m[2]) // digits
+		d.Pos.Col, _ = strconv.Atoi(m[3])
+		d.Pos.Col = max(d.Pos.Col, 1)
+	}
+	return d
+}
+
+// placeForm is how go/packages gives a place: file:line or file:line:column.
+var placeForm = regexp.MustCompile(`^(.*?):(\d+)(?::(\d+))?$`)
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ratelimitgen/ratelimitgen/generator"
+)
+
+const (
+	paySource = `package pay
+
+type Service struct{}
+
+//ratelimit:max=1
+func (*Service) Charge() error { return nil }
+
+func (s *Service) Twice() error { return s.Charge() }
+
+type Store interface {
+	//ratelimit:max=1
+	Get() error
+}
+
+type Map struct{}
+
+func (Map) Get() error { return nil }
+`
+	wireSource = `package wire
+
+import (
+	"example.com/m/pay"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+)
+
+func Build(limiter *ratelimit.Limiter) error {
+	raw := &pay.Service{}
+	limited := pay.NewRateLimitedService(raw, limiter)
+	var store pay.Store = pay.NewRateLimitedStore(pay.Map{}, limiter)
+	_ = store.Get()
+	_ = limited.Charge()
+	return limited.Charge()
+}
+`
+	bypassSource = `package bypass
+
+import "example.com/m/pay"
+
+func Charge(s *pay.Service) error { return s.Charge() }
+`
+	bypassMessage = "pay.Service.Charge is called on the Service itself, past its limit; call it on what NewRateLimitedService returns [bypass]"
+	selfMessage   = "pay.Service.Charge is called from inside, where its limit does not apply; move what both need into one without a limit [self-call]"
+	seen          = "; reflection and unsafe are not seen\n"
+)
+
+// vetted makes a module of the given files, with its wrappers.
+func vetted(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := module(t, files)
+	if code, _, stderr := ratelimitgen(t, dir, "./..."); code != exitDone {
+		t.Fatalf("generation: exit status %d, printed %q", code, stderr)
+	}
+	return dir
+}
+
+// vet runs the verb in dir.
+func vet(t *testing.T, dir string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(context.Background(), append([]string{"vet", "-C", dir}, args...), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestVetSaysWhatItProved(t *testing.T) {
+	t.Parallel()
+	dir := vetted(t, map[string]string{
+		"pay/pay.go":       paySource,
+		"wire/wire.go":     wireSource,
+		"bypass/bypass.go": bypassSource,
+		"raw/raw.go":       "package raw\n\nimport \"example.com/m/pay\"\n\nfunc New() pay.Store { return pay.Map{} }\n",
+		"uses/uses.go":     "package uses\n\nimport \"example.com/m/raw\"\n\nfunc Use() error { return raw.New().Get() }\n",
+		"other/other.go":   "package other\n",
+		"wire/wire_test.go": `package wire
+
+import "example.com/m/pay"
+
+func charge(s *pay.Service) { _ = s.Charge() }
+`,
+		"wire/external_test.go": `package wire_test
+
+import "example.com/m/pay"
+
+func charge(s *pay.Service) { _ = s.Charge() }
+`,
+	})
+	self := "pay/pay.go:8:44: warning: " + selfMessage + "\n"
+	bypass := "bypass/bypass.go:5:46: error: " + bypassMessage + "\n"
+	raw := "raw/raw.go:5:31: error: pay.Map becomes pay.Store without its limits; only NewRateLimitedStore makes one that has them [raw-interface]\n"
+	for _, c := range []struct {
+		name   string
+		args   []string
+		code   int
+		stderr string
+	}{
+		{"of packages without findings", []string{"./wire"}, exitDone,
+			"ratelimitgen: 3 call sites of 2 limited methods proved" + seen},
+		{"of a package that nothing limited can be reached from", []string{"./other"}, exitDone,
+			"ratelimitgen: 0 call sites of 0 limited methods proved" + seen},
+		{"with warnings", []string{"./pay"}, exitDone,
+			self + "ratelimitgen: 0 call sites of 0 limited methods proved" + seen},
+		{"with errors, and no word of an interface that raw values get into", []string{"./..."}, exitProblem,
+			bypass + self + raw + "ratelimitgen: 2 call sites of 1 limited method proved" + seen},
+		{"and no word of an interface that raw values get into elsewhere", []string{"./uses"}, exitDone,
+			"ratelimitgen: 0 call sites of 0 limited methods proved" + seen},
+		{"with excuses", []string{"-allow=example.com/m/bypass.Charge,example.com/m/nowhere", "example.com/m/bypass", "example.com/m/wire"}, exitDone,
+			"warning: nothing needs -allow=example.com/m/nowhere; remove it [unused-allow]\nratelimitgen: 3 call sites of 2 limited methods proved, 1 excused" + seen},
+		{"of tests, and each file once", []string{"-tests", "./wire", "./pay"}, exitProblem,
+			self + "wire/external_test.go:5:37: error: " + bypassMessage + "\nwire/wire_test.go:5:37: error: " + bypassMessage +
+				"\nratelimitgen: 3 call sites of 2 limited methods proved" + seen},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := vet(t, dir, c.args...)
+			if code != c.code || stdout != "" || stderr != c.stderr {
+				t.Errorf("exit status %d, printed %q and\n%s\nwant %d and\n%s", code, stdout, stderr, c.code, c.stderr)
+			}
+		})
+	}
+	t.Run("as JSON", func(t *testing.T) {
+		t.Parallel()
+		code, stdout, stderr := vet(t, dir, "-json", "./bypass")
+		want := `{"file":"bypass/bypass.go","line":5,"column":46,"endColumn":52,"severity":"error","code":"bypass","message":"` + strings.TrimSuffix(bypassMessage, " [bypass]") + `"}` + "\n"
+		if code != exitProblem || stdout != want || stderr != "ratelimitgen: 0 call sites of 0 limited methods proved"+seen {
+			t.Errorf("exit status %d, printed %q and %q", code, stdout, stderr)
+		}
+	})
+}
+
+func TestVetReportsDirectivesAndOutputs(t *testing.T) {
+	t.Parallel()
+	stale := strings.Replace(limitedSource, "package p", "package stale", 1)
+	dir := vetted(t, map[string]string{"stale/p.go": stale, "orphaned/p.go": strings.Replace(limitedSource, "package p", "package orphaned", 1)})
+	writeFile(t, filepath.Join(dir, "stale/p.go"), []byte(strings.Replace(stale, "max=1", "max=2", 1)))
+	writeFile(t, filepath.Join(dir, "orphaned/p.go"), []byte("package orphaned\n\ntype T struct{}\n\nfunc (T) M() error { return nil }\n"))
+	writeFile(t, filepath.Join(dir, "missing/p.go"), []byte(strings.Replace(limitedSource, "package p", "package missing", 1)))
+	writeFile(t, filepath.Join(dir, "foreign/p.go"), []byte(strings.Replace(limitedSource, "package p", "package foreign", 1)))
+	writeFile(t, filepath.Join(dir, "foreign", generator.OutputName), []byte("package foreign\n"))
+	const outputs = `foreign/ratelimit_gen.go:1:1: error: the file stands where output should go and was not generated by ratelimitgen (its first line is not "// Code generated by ratelimitgen. DO NOT EDIT."); move it away or rename it [foreign-output]
+missing/p.go:5:1: error: ratelimit_gen.go is missing, so the limits of this package are not enforced; run ratelimitgen [missing-output]
+orphaned/ratelimit_gen.go:1:1: error: no directive asks for this file any more; run ratelimitgen, which removes it [orphaned-output]
+stale/ratelimit_gen.go:32:1: error: the file does not say what the directives do, from here on; run ratelimitgen [stale-output]
+ratelimitgen: 0 call sites of 0 limited methods proved` + seen
+	if code, stdout, stderr := vet(t, dir, "./..."); code != exitProblem || stdout != "" || stderr != outputs {
+		t.Errorf("exit status %d, printed %q and\n%s\nwant\n%s", code, stdout, stderr, outputs)
+	}
+	writeFile(t, filepath.Join(dir, "stale/p.go"), []byte(strings.Replace(stale, "max=1", "maks=1", 1)))
+	if code, _, stderr := vet(t, dir, "./stale"); code != exitProblem || !strings.HasPrefix(stderr, "stale/p.go:5:13: error: unknown option") {
+		t.Errorf("exit status %d, printed %q", code, stderr)
+	}
+}
+
+func TestVetSaysThatAPackageDoesNotCompile(t *testing.T) {
+	t.Parallel()
+	dir := vetted(t, map[string]string{"pay/pay.go": paySource, "bypass/bypass.go": bypassSource})
+	writeFile(t, filepath.Join(dir, "bypass/broken.go"), []byte("package bypass\n\nvar x int = \"\"\n"))
+	code, _, stderr := vet(t, dir, "./bypass")
+	if code != exitProblem || !strings.Contains(stderr, "bypass/broken.go:3:13: error: package example.com/m/bypass does not compile, so not all of it could be vetted: ") || !strings.Contains(stderr, bypassMessage) {
+		t.Errorf("exit status %d, printed %q", code, stderr)
+	}
+}
+
+func TestTroubleOfVetIsExitStatusTwo(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{"p/p.go": limitedSource})
+	for _, args := range [][]string{{"-nonsense"}, {"-json", "-format=github"}, {"-C", filepath.Join(dir, "nowhere")}} {
+		if code, _, stderr := vet(t, dir, args...); code != exitTrouble || stderr == "" {
+			t.Errorf("%q: exit status %d, printed %q", args, code, stderr)
+		}
+	}
+}
+
+func TestGoVetRunsTheAnalyzer(t *testing.T) {
+	t.Parallel()
+	tool := filepath.Join(t.TempDir(), "ratelimitgen.exe")
+	if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	dir := vetted(t, map[string]string{
+		"pay/pay.go":       paySource,
+		"pay/pay_test.go":  "package pay\n\nfunc charge(s *Service) { _ = s.Charge() }\n",
+		"wire/wire.go":     wireSource,
+		"bypass/bypass.go": bypassSource,
+		"stale/p.go":       strings.Replace(limitedSource, "package p", "package stale", 1),
+	})
+	goVet := func(args ...string) (string, error) {
+		cmd := exec.Command("go", append([]string{"vet", "-vettool=" + tool}, args...)...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOWORK=off")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for _, name := range []string{"./wire", "./stale"} {
+		if out, err := goVet(name); err != nil || out != "" {
+			t.Errorf("go vet %s: %v\n%s", name, err, out)
+		}
+	}
+	writeFile(t, filepath.Join(dir, "stale/p.go"), []byte(strings.Replace(limitedSource, "package p", "package stale", 1)+"\n//ratelimit:max=1\nfunc F() error { return nil }\n"))
+	writeFile(t, filepath.Join(dir, "typo/p.go"), []byte("package typo\n\n//ratelimit:max=1 windw=1m\nfunc F() error { return nil }\n"))
+	writeFile(t, filepath.Join(dir, "typo/p_plan9.go"), []byte("package typo\n\n//ratelimit:maxx=1\nfunc G() error { return nil }\n"))
+	writeFile(t, filepath.Join(dir, "typo/p_test.go"), []byte("package typo_test\n\n//ratelimit:max=1\nfunc g() error { return nil }\n"))
+	out, err := goVet("./...")
+	if err == nil {
+		t.Error("go vet found nothing")
+	}
+	for _, want := range []string{
+		"bypass/bypass.go:5:46: " + bypassMessage + "\n",
+		"pay/pay.go:8:44: " + selfMessage + "\n",
+		"stale/ratelimit_gen.go:15:1: the file does not say what the directives do, from here on; run ratelimitgen [stale-output]\n",
+		"typo/p.go:3:19: unknown option \"windw\" of limit; did you mean \"window\"?",
+		"typo/p_plan9.go:3:13: unknown option \"maxx\"",
+		"typo/p_test.go:3:1: directives in test files have no effect",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("go vet does not print %q", want)
+		}
+	}
+	if lines := strings.Count(out, ".go:"); lines != 6 {
+		t.Errorf("%d problems instead of 6", lines)
+	}
+	if t.Failed() {
+		t.Log(out)
+	}
+	if out, err := goVet("-ratelimit.tests", "-ratelimit.allow=example.com/m/pay.Service.Twice", "./pay"); err == nil || !strings.Contains(out, "pay/pay_test.go:3:33: "+bypassMessage) || strings.Contains(out, selfMessage) {
+		t.Errorf("with flags: %v\n%s", err, out)
+	}
+}
