@@ -6,6 +6,7 @@ require (
 	github.com/dave/jennifer v1.7.1
 	github.com/expr-lang/expr v1.17.8
 	github.com/redis/go-redis/v9 v9.23.0
+	github.com/rogpeppe/go-internal v1.16.0
 	golang.org/x/mod v0.43.0
 	golang.org/x/tools v0.52.0
 	pgregory.net/rapid v1.3.0

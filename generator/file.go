@@ -29,6 +29,7 @@ type file struct {
 // constraint. The names of taken are those of another file.
 func newFile(p *parser.Package, wrappers []*parser.Wrapper, taken []string) *file {
 	f := &file{pkg: p, source: wrappers, constraint: wrappers[0].Constraint, scope: newFileScope(p.Declared), imports: newImports(p.Types)}
+	f.imports.source = p
 	for _, name := range taken {
 		f.scope.reserve(name)
 	}
@@ -93,6 +94,12 @@ func (f *file) nameTypeParams(w *parser.Wrapper) {
 		}
 		return ""
 	}}
+	mention.length = func(a *types.Array) string {
+		return f.imports.length(a, func(obj types.Object) string {
+			s.reserve(obj.Name())
+			return obj.Name()
+		})
+	}
 	for t := range writtenTypes(w) {
 		mention.write(t)
 	}

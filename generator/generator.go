@@ -44,7 +44,8 @@ type File struct {
 }
 
 // Generate renders the files of all packages of the model, sorted by path. A
-// diagnostic means that nothing may be written.
+// diagnostic means that nothing may be written. The stages that it reports are
+// "generate" and "verify".
 func Generate(res *parser.Result) ([]File, diag.List) {
 	var (
 		files []File
@@ -55,16 +56,9 @@ func Generate(res *parser.Result) ([]File, diag.List) {
 			diags.Add(problems...)
 			continue
 		}
-		outputs, err := renderPackage(p)
-		if err == nil {
-			err = verify(p, outputs)
-		}
+		outputs, err := checkedPackage(p, res.Stage)
 		if err != nil {
-			diags.Add(diag.Diagnostic{
-				Pos:     p.Wrappers[0].Pos,
-				Code:    "output-invalid",
-				Message: fmt.Sprintf("the code generated for package %s does not compile, so nothing was written: %v", p.Path, err),
-			})
+			diags.Add(invalid(p, err))
 			continue
 		}
 		files = append(files, outputs...)
@@ -73,36 +67,70 @@ func Generate(res *parser.Result) ([]File, diag.List) {
 	return files, diags
 }
 
+// CodeInvalid is the code of output that does not compile, which is a fault of the
+// generator.
+const CodeInvalid = "output-invalid"
+
+// invalid is the diagnostic of output that does not compile.
+func invalid(p *parser.Package, err error) diag.Diagnostic {
+	return diag.Diagnostic{
+		Pos:     p.Wrappers[0].Pos,
+		Code:    CodeInvalid,
+		Message: fmt.Sprintf("the code generated for package %s does not compile, so nothing was written: %v", p.Path, err),
+	}
+}
+
 // checkTypes reports the methods that the wrappers of p cannot have, because their
 // signatures mention types that p cannot name.
 func checkTypes(p *parser.Package) diag.List {
 	var problems diag.List
 	for _, w := range p.Wrappers {
-		for _, m := range w.Methods {
-			why := unnameable(p.Types, m.Sig)
-			if why == "" {
-				continue
-			}
-			if w.OfFunction() {
-				problems.Add(diag.Diagnostic{
-					Pos:     w.Pos,
-					Code:    "unnameable-type",
-					Message: fmt.Sprintf("%s cannot be made: the signature of %s mentions %s", w.Constructor, m.Name, why),
-				})
-				continue
-			}
-			remedy := fmt.Sprintf("put the directives on an interface of this package that has no method %s", m.Name)
-			if !types.IsInterface(w.Source.Type()) {
-				remedy = fmt.Sprintf("declare %s on %s itself, with types that this package can name, or %s", m.Name, w.Source.Name(), remedy)
-			}
+		problems.Add(checkWrapper(p, w)...)
+	}
+	return problems
+}
+
+// checkWrapper is checkTypes for one wrapper of p.
+func checkWrapper(p *parser.Package, w *parser.Wrapper) diag.List {
+	var problems diag.List
+	for _, m := range w.Methods {
+		why := unnameable(p, m.Sig)
+		if why == "" {
+			continue
+		}
+		if w.OfFunction() {
 			problems.Add(diag.Diagnostic{
 				Pos:     w.Pos,
 				Code:    "unnameable-type",
-				Message: fmt.Sprintf("%s cannot have the method %s: its signature mentions %s; %s", w.Name, m.Name, why, remedy),
+				Message: fmt.Sprintf("%s cannot be made: the signature of %s mentions %s", w.Constructor, m.Name, why),
 			})
+			continue
 		}
+		remedy := fmt.Sprintf("put the directives on an interface of this package that has no method %s", m.Name)
+		if !types.IsInterface(w.Source.Type()) {
+			remedy = fmt.Sprintf("declare %s on %s itself, with types that this package can name, or %s", m.Name, w.Source.Name(), remedy)
+		}
+		problems.Add(diag.Diagnostic{
+			Pos:     w.Pos,
+			Code:    "unnameable-type",
+			Message: fmt.Sprintf("%s cannot have the method %s: its signature mentions %s; %s", w.Name, m.Name, why, remedy),
+		})
 	}
 	return problems
+}
+
+// checkedPackage returns the output for p, once it type-checks.
+func checkedPackage(p *parser.Package, stage func(stage, pkg string)) ([]File, error) {
+	if stage == nil {
+		stage = func(stage, pkg string) {}
+	}
+	stage("generate", p.Path)
+	files, err := renderPackage(p)
+	if err == nil {
+		stage("verify", p.Path)
+		err = verify(p, files)
+	}
+	return files, err
 }
 
 // renderPackage returns the output for p: a file for each build constraint.

@@ -3,12 +3,15 @@ package generator
 import (
 	"go/ast"
 	"go/importer"
-	"go/parser"
+	goparser "go/parser"
 	"go/token"
 	"go/types"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ratelimitgen/ratelimitgen/parser"
 )
 
 func TestLowerFirstLowersTheFirstWord(t *testing.T) {
@@ -116,7 +119,7 @@ type Holder[T any, P interface { *T; comparable }, Q ~[]T | *T, R interface{ Num
 func checked(t *testing.T, path, text string) *types.Package {
 	t.Helper()
 	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, "p.go", text, parser.SkipObjectResolution)
+	file, err := goparser.ParseFile(fset, "p.go", text, goparser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,8 +197,11 @@ func TestImportableFollowsTheGoCommand(t *testing.T) {
 		{"m/a", "net/http/internal", false},
 		{"m/a", "vendor/golang.org/x/net/http2", false},
 		{"m/a", "m/internals/b", true},
+		{"os", "internal/abi", true},
+		{"os", "net/http/internal", false},
 	} {
-		if got := importable(c.from, c.to); got != c.want {
+		p := &parser.Package{Path: c.from, Standard: !strings.HasPrefix(c.from, "m")}
+		if got := importable(p, c.to); got != c.want {
 			t.Errorf("%s may import %s: %v, want %v", c.from, c.to, got, c.want)
 		}
 	}

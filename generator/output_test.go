@@ -2,10 +2,14 @@ package generator
 
 import (
 	"errors"
+	"fmt"
+	"go/build"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -115,20 +119,177 @@ func TestApplyKeepsTheModeAndLeavesNothingElse(t *testing.T) {
 	}
 }
 
-func TestApplyDoesNotWriteThroughALink(t *testing.T) {
+func TestALinkInTheWayIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "precious")
 	write(t, outside, Header+"\nprecious", 0o644)
-	path := filepath.Join(dir, OutputName)
-	if err := os.Symlink(outside, path); err != nil {
-		t.Fatal(err)
-	}
-	if err := Apply([]Change{{Path: path, Kind: Stale, File: File{path, []byte(Header + "\nnew")}}}); err != nil {
-		t.Logf("refused: %v", err)
+	for name, target := range map[string]string{"live": outside, "dangling": filepath.Join(dir, "nowhere")} {
+		path := filepath.Join(dir, name)
+		if err := os.Symlink(target, path); err != nil {
+			t.Fatal(err)
+		}
+		file := File{path, []byte(Header + "\nnew")}
+		_, planErr := Plan([]File{file}, nil)
+		_, orphanErr := Plan(nil, []string{path})
+		// As if the link had been put there after the plan was made.
+		applyErr := Apply([]Change{{Path: path, Kind: Stale, File: file}})
+		removeErr := Apply([]Change{{Path: path, Kind: Orphaned}})
+		for what, err := range map[string]error{"plan": planErr, "plan to remove": orphanErr, "apply": applyErr, "remove": removeErr} {
+			var foreign *ForeignFileError
+			if !errors.As(err, &foreign) || !foreign.Irregular {
+				t.Errorf("%s, %s: error %v, want an irregular ForeignFileError", name, what, err)
+			}
+		}
+		if got, err := os.Readlink(path); err != nil || got != target {
+			t.Errorf("%s: the link now points to %q, %v", name, got, err)
+		}
 	}
 	if got := read(t, outside); got != Header+"\nprecious" {
 		t.Errorf("the file outside now holds %q", got)
+	}
+}
+
+// outputs makes a directory for each name with an output that says "old", except where
+// the name begins with new, and returns a change to "new" for each, and the removal of
+// those that begin with orphan.
+func outputs(t *testing.T, names ...string) (string, []Change) {
+	t.Helper()
+	root := t.TempDir()
+	var changes []Change
+	for _, name := range names {
+		dir := filepath.Join(root, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, OutputName)
+		c := Change{Path: path, Kind: Stale, File: File{path, []byte(Header + "\nnew")}}
+		switch {
+		case strings.HasPrefix(name, "new"):
+			c.Kind = Missing
+		case strings.HasPrefix(name, "orphan"):
+			c = Change{Path: path, Kind: Orphaned}
+			fallthrough
+		default:
+			write(t, path, Header+"\nold", 0o640)
+		}
+		changes = append(changes, c)
+	}
+	return root, changes
+}
+
+// snapshot describes every file below root: path, mode, time and content.
+func snapshot(t *testing.T, root string) []string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		text := ""
+		if info.Mode().IsRegular() {
+			text = read(t, path)
+		}
+		all = append(all, fmt.Sprintf("%s %v %v %q", strings.TrimPrefix(path, root), info.Mode(), info.ModTime(), text))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestAFailureInTheMiddleLeavesEveryFileAsItWas(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]func(t *testing.T, c *Change){
+		"a directory is gone": func(t *testing.T, c *Change) {
+			if err := os.RemoveAll(filepath.Dir(c.Path)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a directory took the place of the file": func(t *testing.T, c *Change) {
+			if err := errors.Join(os.Remove(c.Path), os.Mkdir(c.Path, 0o755)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"somebody wrote the file": func(t *testing.T, c *Change) {
+			write(t, c.Path, "package mine\n", 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root, changes := outputs(t, "a", "b", "new", "orphan", "z")
+			harm(t, &changes[len(changes)-1])
+			before := snapshot(t, root)
+			err := Apply(changes)
+			if err == nil || !strings.Contains(err.Error(), changes[len(changes)-1].Path) {
+				t.Errorf("error %v, want one that names the file", err)
+			}
+			if after := snapshot(t, root); !slices.Equal(before, after) {
+				t.Errorf("the tree was\n%s\nand is\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+			}
+		})
+	}
+}
+
+func TestApplyMakesAllChangesAndLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	root, changes := outputs(t, "a", "new", "orphan")
+	if err := Apply(changes); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, line := range snapshot(t, root) {
+		got = append(got, strings.Fields(line)[0])
+	}
+	if want := []string{"/a/" + OutputName, "/new/" + OutputName}; !slices.Equal(got, want) {
+		t.Errorf("the tree holds %q, want %q", got, want)
+	}
+}
+
+func TestAReadOnlyFileIsReplacedAndStaysReadOnly(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), OutputName)
+	write(t, path, Header+"\nold", 0o444)
+	if err := Apply([]Change{{Path: path, Kind: Stale, File: File{path, []byte(Header + "\nnew")}}}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o444 || read(t, path) != Header+"\nnew" {
+		t.Errorf("mode %v, %v, content %q", info.Mode(), err, read(t, path))
+	}
+}
+
+func TestTheDirectoryMayBeReachedThroughALink(t *testing.T) {
+	t.Parallel()
+	root, changes := outputs(t, "a")
+	link := filepath.Join(root, "link")
+	if err := os.Symlink("a", link); err != nil {
+		t.Fatal(err)
+	}
+	changes[0].Path = filepath.Join(link, OutputName)
+	if err := Apply(changes); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, filepath.Join(root, "a", OutputName)); got != Header+"\nnew" {
+		t.Errorf("the file holds %q", got)
+	}
+}
+
+func TestNoPlatformLeavesTheOutputOut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, OutputName), Header+"\n\npackage p\n", 0o644)
+	for _, platform := range []string{"linux/amd64", "windows/arm64", "darwin/arm64", "js/wasm", "plan9/386", "none/none"} {
+		ctx := build.Default
+		ctx.GOOS, ctx.GOARCH, _ = strings.Cut(platform, "/")
+		ctx.CgoEnabled = false
+		if match, err := ctx.MatchFile(dir, OutputName); err != nil || !match {
+			t.Errorf("on %s the output is not built: %v", platform, err)
+		}
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/dave/jennifer/jen"
+
+	"github.com/ratelimitgen/ratelimitgen/parser"
 )
 
 // imports holds the packages that an output file names and what it calls them.
@@ -17,6 +19,7 @@ import (
 // paths, so that rendering never has to choose a name.
 type imports struct {
 	self    *types.Package
+	source  *parser.Package            // nil: lengths of arrays are written as numbers
 	names   map[string]string          // path -> package name as declared
 	alias   map[string]string          // path -> identifier in the file
 	tparams map[*types.TypeName]string // type parameters that are not called as declared
@@ -39,7 +42,36 @@ func (im *imports) addType(t types.Type) {
 		}
 		return ""
 	}}
+	w.length = func(a *types.Array) string {
+		var named []*types.Package
+		text := im.length(a, func(obj types.Object) string {
+			if p := obj.Pkg(); p != nil && p != im.self {
+				named = append(named, p)
+			}
+			return obj.Name()
+		})
+		if text != "" {
+			for _, p := range named {
+				im.add(p.Path(), p.Name())
+			}
+		}
+		return text
+	}
 	w.write(t)
+}
+
+// length is the length of an array as the source writes it, if code in this package
+// can write that, too; else it is "". What it mentions is called what name returns.
+func (im *imports) length(a *types.Array, name func(types.Object) string) string {
+	if im.source == nil || im.source.Length == nil {
+		return ""
+	}
+	return im.source.Length(a, func(obj types.Object) (string, bool) {
+		if p := obj.Pkg(); p != nil && p != im.self && !(obj.Exported() && importable(im.source, p.Path())) {
+			return "", false
+		}
+		return name(obj), true
+	})
 }
 
 // allot gives every noted package its identifier in s.
@@ -101,17 +133,25 @@ func (im *imports) typ(t types.Type) *jen.Statement { return jen.Id(im.typeStrin
 
 // typeString is t as the file writes it.
 func (im *imports) typeString(t types.Type) string {
-	w := typeWriter{typeName: func(tn *types.TypeName) string {
-		if name, ok := im.tparams[tn]; ok {
-			return name
-		}
-		if p := tn.Pkg(); p != nil && p != im.self {
-			return im.alias[p.Path()] + "." + tn.Name()
-		}
-		return tn.Name()
-	}}
+	w := typeWriter{
+		typeName: func(tn *types.TypeName) string {
+			if name, ok := im.tparams[tn]; ok {
+				return name
+			}
+			return im.qualified(tn)
+		},
+		length: func(a *types.Array) string { return im.length(a, im.qualified) },
+	}
 	w.write(t)
 	return w.String()
+}
+
+// qualified is what the file calls something of package scope.
+func (im *imports) qualified(obj types.Object) string {
+	if p := obj.Pkg(); p != nil && p != im.self {
+		return im.alias[p.Path()] + "." + obj.Name()
+	}
+	return obj.Name()
 }
 
 // constraint is the constraint of tp as a type parameter list writes it.
@@ -130,6 +170,9 @@ type typeWriter struct {
 	strings.Builder
 	typeName func(*types.TypeName) string
 	member   func(types.Object) // is told of fields and methods of type literals, if not nil
+	// length returns what to write as the length of an array; the number if that is ""
+	// or length is nil.
+	length func(*types.Array) string
 }
 
 func (w *typeWriter) write(t types.Type) {
@@ -154,8 +197,7 @@ func (w *typeWriter) write(t types.Type) {
 		w.WriteString("[]")
 		w.write(t.Elem())
 	case *types.Array:
-		fmt.Fprintf(w, "[%d]", t.Len())
-		w.write(t.Elem())
+		w.array(t)
 	case *types.Map:
 		w.WriteString("map[")
 		w.write(t.Key())
@@ -196,6 +238,18 @@ func (w *typeWriter) instance(tn *types.TypeName, args *types.TypeList) {
 		w.write(args.At(i))
 	}
 	w.WriteByte(']')
+}
+
+func (w *typeWriter) array(t *types.Array) {
+	text := ""
+	if w.length != nil {
+		text = w.length(t)
+	}
+	if text == "" {
+		text = strconv.FormatInt(t.Len(), 10)
+	}
+	w.WriteString("[" + text + "]")
+	w.write(t.Elem())
 }
 
 func (w *typeWriter) channel(t *types.Chan) {
@@ -296,9 +350,10 @@ func (w *typeWriter) noteMember(obj types.Object) {
 	}
 }
 
-// unnameable says which part of t code in the package self cannot write, and why.
-// It is "" if there is none.
-func unnameable(self *types.Package, t types.Type) string {
+// unnameable says which part of t code in the package p cannot write, and why. It is
+// "" if there is none.
+func unnameable(p *parser.Package, t types.Type) string {
+	self := p.Types
 	why := ""
 	note := func(format string, args ...any) {
 		if why == "" {
@@ -307,12 +362,12 @@ func unnameable(self *types.Package, t types.Type) string {
 	}
 	w := typeWriter{
 		typeName: func(tn *types.TypeName) string {
-			switch p := tn.Pkg(); {
-			case p == nil || p == self:
+			switch of := tn.Pkg(); {
+			case of == nil || of == self:
 			case !tn.Exported():
-				note("type %s of package %s, which is not exported", tn.Name(), p.Path())
-			case !importable(self.Path(), p.Path()):
-				note("type %s of package %s, which this package may not import", tn.Name(), p.Path())
+				note("type %s of package %s, which is not exported", tn.Name(), of.Path())
+			case !importable(p, of.Path()):
+				note("type %s of package %s, which this package may not import", tn.Name(), of.Path())
 			}
 			return ""
 		},
@@ -327,10 +382,11 @@ func unnameable(self *types.Package, t types.Type) string {
 	return why
 }
 
-// importable reports whether the package at path from may import the one at path
-// to. As for the go command, what lies below an element "internal" can be imported
-// in the tree around that only, and what the standard library vendors not at all.
-func importable(from, to string) bool {
+// importable reports whether p may import the package at path to. As for the go
+// command, what lies below an element "internal" can be imported in the tree around
+// that only, and what the standard library vendors by its own packages, which write
+// another path.
+func importable(p *parser.Package, to string) bool {
 	elems := strings.Split(to, "/")
 	if elems[0] == "vendor" {
 		return false
@@ -342,5 +398,8 @@ func importable(from, to string) bool {
 	}
 	slices.Reverse(elems)
 	root := strings.Join(elems[:len(elems)-1-i], "/")
-	return root != "" && strings.HasPrefix(from+"/", root+"/")
+	if root == "" {
+		return p.Standard
+	}
+	return strings.HasPrefix(p.Path+"/", root+"/")
 }

@@ -1,6 +1,8 @@
 package generator
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"go/types"
 	"strings"
@@ -71,9 +73,28 @@ func (w *wrapper) reserveParams(pm *parser.Method) {
 // stem begins the names of everything at package scope that belongs to a method.
 func (w *wrapper) stem(pm *parser.Method) string {
 	if w.OfFunction() {
-		return lowerFirst(pm.Name)
+		return w.ofBuild(lowerFirst(pm.Name), pm)
 	}
-	return lowerFirst(w.Source.Name()) + upperFirst(pm.Name)
+	return w.ofBuild(lowerFirst(w.Source.Name())+upperFirst(pm.Name), pm)
+}
+
+// ofBuild makes sure that a stem is that of pm alone. In one file names are allotted,
+// but a build may have several files of ours, and what another one declares must not
+// depend on whether it is there. So if, by the names that any file of the package
+// declares, there may be another method or function with this stem, it gets an end of
+// its own.
+func (w *wrapper) ofBuild(stem string, pm *parser.Method) string {
+	if w.Constraint == nil {
+		return stem // the others avoid its names
+	}
+	for name := range w.file.pkg.Declared {
+		rest, ok := strings.CutPrefix(stem, lowerFirst(name))
+		if ok && name != w.Source.Name() && (rest == "" || upperFirst(rest) == rest) {
+			sum := sha256.Sum256([]byte(w.Source.Name() + "." + pm.Name))
+			return stem + "_" + hex.EncodeToString(sum[:4])
+		}
+	}
+	return stem
 }
 
 // receiver picks one receiver name for all methods: the first letter of the

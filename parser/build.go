@@ -37,6 +37,20 @@ type builder struct {
 	elsewhere map[string][]constraint.Expr
 }
 
+// newBuilder returns a builder of the model of pkg, without directives.
+func newBuilder(loaded *load.Result, pkg *load.Package) *builder {
+	return &builder{
+		loaded:      loaded,
+		fset:        loaded.Fset,
+		pkg:         pkg,
+		drafts:      map[string]*draft{},
+		groups:      map[string][]directive.Limit{},
+		all:         map[string]*draft{},
+		constraints: map[string]constraint.Expr{},
+		elsewhere:   map[string][]constraint.Expr{},
+	}
+}
+
 // draft is what the directives say about one type.
 type draft struct {
 	name    string
@@ -87,18 +101,10 @@ func (b *builder) build() (*Package, error) {
 	if b.pkg == nil || len(b.drafts) == 0 {
 		return nil, nil
 	}
-	declared, err := b.declared()
+	before := len(b.res.Diags)
+	p, err := b.model()
 	if err != nil {
 		return nil, err
-	}
-	before := len(b.res.Diags)
-	p := &Package{
-		Path:     b.pkg.Path,
-		Name:     b.pkg.Name,
-		Dir:      b.pkg.Dir,
-		Types:    b.pkg.Types,
-		Declared: declared,
-		Check:    b.pkg.Check,
 	}
 	for _, name := range sortedKeys(b.drafts) {
 		if w := b.wrapper(b.drafts[name]); w != nil {
@@ -127,6 +133,24 @@ func (b *builder) build() (*Package, error) {
 		return nil, nil
 	}
 	return p, nil
+}
+
+// model returns the model of the package without any wrapper.
+func (b *builder) model() (*Package, error) {
+	declared, err := b.declared()
+	if err != nil {
+		return nil, err
+	}
+	return &Package{
+		Path:     b.pkg.Path,
+		Name:     b.pkg.Name,
+		Dir:      b.pkg.Dir,
+		Standard: b.pkg.Standard,
+		Types:    b.pkg.Types,
+		Length:   b.loaded.Length,
+		Declared: declared,
+		Check:    b.pkg.Check,
+	}, nil
 }
 
 // collect reads the directives of all files of the directory. Files that are not

@@ -22,6 +22,8 @@ type Result struct {
 	// Diags holds all problems, sorted. With an error among them nothing must be
 	// written.
 	Diags diag.List
+	// Stage is that of the Config: who goes on with the model may go on with it.
+	Stage func(stage, pkg string)
 
 	stubs map[string][]byte // what to try again with, see stubsOf
 }
@@ -31,9 +33,14 @@ type Package struct {
 	Path string // import path
 	Name string
 	Dir  string // absolute
+	// Standard is set if the package is one of the standard library.
+	Standard bool
 	// Types is the package as far as signatures go. It does not contain any output
 	// of ours.
 	Types *types.Package
+	// Length returns the length of an array as the source writes it, with the names that
+	// name gives to what it mentions; "" if the number will do, or has to.
+	Length func(a *types.Array, name func(types.Object) (string, bool)) string
 	// Declared holds every identifier that any file of the directory declares at
 	// package scope or gets by a dot import, whatever its build constraints, test
 	// files included. New names must differ from all of them.

@@ -13,14 +13,12 @@ import (
 	"context"
 	"fmt"
 	"go/build"
-	"go/build/constraint"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
-	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 	"github.com/ratelimitgen/ratelimitgen/parser/load"
 	"github.com/ratelimitgen/ratelimitgen/parser/scan"
 )
@@ -39,6 +37,16 @@ type Config struct {
 	// NeedsOfRequests are like Needs, for packages with limited methods that take a
 	// request otherwise than in a context.
 	NeedsOfRequests []string
+	// Stage, if not nil, is called when a stage of the work begins: "scan", "load" and
+	// "parse", some of them more than once. With "parse" it is told the import path of
+	// the package. It is called by one goroutine at a time.
+	Stage func(stage, pkg string)
+}
+
+func (cfg *Config) stage(stage, pkg string) {
+	if cfg.Stage != nil {
+		cfg.Stage(stage, pkg)
+	}
 }
 
 // Parse returns the model of the packages that cfg names. Problems in the user's
@@ -52,6 +60,7 @@ func Parse(ctx context.Context, cfg Config) (*Result, error) {
 	if len(cfg.Patterns) == 0 {
 		cfg.Patterns = []string{"."}
 	}
+	cfg.stage("scan", "")
 	found, err := cfg.scan(ctx)
 	if err != nil {
 		return nil, err
@@ -67,7 +76,7 @@ func Parse(ctx context.Context, cfg Config) (*Result, error) {
 		if requests {
 			needs = slices.Concat(needs, cfg.NeedsOfRequests)
 		}
-		res = &Result{Outputs: found.Outputs, Diags: slices.Clone(found.Diags)}
+		res = &Result{Outputs: found.Outputs, Diags: slices.Clone(found.Diags), Stage: cfg.Stage}
 		if len(found.Dirs)+len(found.Outputs) > 0 {
 			if err := res.parse(ctx, &cfg, &found, needs, stubs, full); err != nil {
 				return nil, err
@@ -160,6 +169,7 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, n
 			hits[filepath.Join(d.Path, f.Name)] = true
 		}
 	}
+	cfg.stage("load", "")
 	loaded, err := load.Load(ctx, load.Config{
 		Dir:    cfg.Dir,
 		Tags:   cfg.Tags,
@@ -185,11 +195,15 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, n
 	var builders []*builder
 	for i := range found.Dirs {
 		d := &found.Dirs[i]
-		b := &builder{res: res, loaded: loaded, fset: loaded.Fset, pkg: packages[d.Path], dir: d, drafts: map[string]*draft{}, groups: map[string][]directive.Limit{}, all: limited, constraints: map[string]constraint.Expr{}, elsewhere: map[string][]constraint.Expr{}}
+		b := newBuilder(loaded, packages[d.Path])
+		b.res, b.dir, b.all = res, d, limited
 		b.collect()
 		builders = append(builders, b)
 	}
 	for _, b := range builders {
+		if b.pkg != nil {
+			cfg.stage("parse", b.pkg.Path)
+		}
 		p, err := b.build()
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@
 //	ratelimitgen [flags] [packages]
 //	ratelimitgen check [flags] [packages]
 //	ratelimitgen vet [flags] [packages]
+//	ratelimitgen selftest [flags] [packages]
 //	ratelimitgen help [directives [name]]
 //	ratelimitgen version
 //
@@ -17,6 +18,9 @@
 //	//go:generate go tool ratelimitgen ./...
 //
 // Check writes nothing. It lists the files that are missing, stale or orphaned.
+//
+// Selftest writes nothing either. It limits everything in the packages, in memory,
+// and prints what cannot be limited and why.
 //
 // Vet writes nothing either. It reports what check does, and code that gets past a
 // limit, such as a call of a limited method on the wrapped value itself. The same is
@@ -32,6 +36,12 @@
 //		print problems as JSON on standard output, one object per line
 //	-format text|json|github
 //		print problems as text, as JSON, or as commands that annotate lines on GitHub
+//	-n
+//		only print what would be written and removed (not with check)
+//	-diff
+//		print what differs as well (only with check)
+//	-v
+//		print on standard error where the time went
 //
 // The exit status is 0 if everything is done (check: nothing to do), 1 if there
 // are problems in the directives or the code they stand in (check: or files that
@@ -70,6 +80,7 @@ const (
 const usage = `usage: ratelimitgen [flags] [packages]
        ratelimitgen check [flags] [packages]
        ratelimitgen vet [flags] [packages]
+       ratelimitgen selftest [-C dir] [-tags list] [-limit options] [-v] [packages]
        ratelimitgen help [directives [name]]
        ratelimitgen version
 
@@ -77,13 +88,17 @@ Generates typed wrappers that enforce the limits written in //ratelimit:
 comments on Go methods. Packages are named as for the go command; the default
 is the package in the current directory. check writes nothing and lists the
 files that are missing, stale or orphaned; vet also reports code that gets past a
-limit.
+limit. selftest writes nothing and shows which declarations of any packages could
+not be limited.
 
 flags:
   -C dir      change to dir before doing anything
   -tags list  build tags, as for go build
   -json       print problems as JSON on standard output, one object per line
   -format f   print problems as text, json or github (annotations)
+  -n          only print what would be written and removed (not with check)
+  -diff       print what differs as well (only with check)
+  -v          print on standard error where the time went
 
 exit status: 0 done, 1 problems in the directives or (check) files that differ,
 2 ratelimitgen could not do its work
@@ -101,7 +116,7 @@ func main() {
 
 // run is the whole command but for the exit.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c := command{ctx: ctx, stdout: stdout, stderr: stderr}
+	c := command{ctx: ctx, stdout: stdout, stderr: stderr, terminal: isTerminal(stderr)}
 	verb := ""
 	if len(args) > 0 {
 		verb = args[0]
@@ -114,10 +129,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitDone
 	case "check":
 		return c.generate(args[1:], true)
+	case "selftest":
+		return c.selftest(args[1:])
 	case "vet":
 		return c.vet(args[1:])
 	default:
-		if s := diag.Suggest(verb, []string{"check", "help", "version", "vet"}); s != "" && !strings.ContainsAny(verb, "./") {
+		if s := diag.Suggest(verb, []string{"check", "help", "selftest", "version", "vet"}); s != "" && !strings.ContainsAny(verb, "./") {
 			return c.trouble(fmt.Errorf("unknown verb %q; did you mean %q? A package is named like ./%[1]s", verb, s))
 		}
 		return c.generate(args, false)
@@ -127,6 +144,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 type command struct {
 	ctx            context.Context
 	stdout, stderr io.Writer
+	terminal       bool // stderr is one
 }
 
 func (c *command) trouble(err error) int {
@@ -163,6 +181,8 @@ func (c *command) generate(args []string, check bool) int {
 	flags.StringVar(&cfg.Tags, "tags", "", "")
 	var printing diagnosticFlags
 	printing.register(flags)
+	var show outcomeFlags
+	show.register(flags, check)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return exitDone
@@ -185,6 +205,9 @@ func (c *command) generate(args []string, check bool) int {
 	}
 	cfg.Dir = dir
 	cfg.Needs, cfg.NeedsOfRequests = generator.Imports(), generator.RequestImports()
+	w := c.watch(c.terminal && format != diag.JSON)
+	defer w.quiet()
+	cfg.Stage = w.stage
 
 	res, err := parser.Parse(c.ctx, cfg)
 	if err != nil {
@@ -192,6 +215,9 @@ func (c *command) generate(args []string, check bool) int {
 	}
 	diags := res.Diags
 	var files []generator.File
+	if show.verbose {
+		defer func() { w.report(c.stderr, files) }()
+	}
 	if !diags.HasErrors() {
 		generated, more := generator.Generate(res)
 		files = generated
@@ -204,6 +230,7 @@ func (c *command) generate(args []string, check bool) int {
 	if diags.HasErrors() {
 		return exitProblem
 	}
+	w.stage("write", "")
 	changes, err := generator.Plan(files, res.Outputs)
 	if err != nil {
 		fmt.Fprintf(c.stderr, "ratelimitgen: %v\n", err)
@@ -214,31 +241,9 @@ func (c *command) generate(args []string, check bool) int {
 		return exitTrouble
 	}
 	if check {
-		return c.report(dir, changes)
+		return c.report(dir, changes, show.diff)
 	}
-	if err := generator.Apply(changes); err != nil {
-		return c.trouble(err)
-	}
-	for _, ch := range changes {
-		verb := "wrote"
-		if ch.Kind == generator.Orphaned {
-			verb = "removed"
-		}
-		fmt.Fprintf(c.stdout, "%s %s\n", verb, relative(dir, ch.Path))
-	}
-	return exitDone
-}
-
-// report lists what check found.
-func (c *command) report(dir string, changes []generator.Change) int {
-	for _, ch := range changes {
-		fmt.Fprintf(c.stdout, "%s: %s\n", relative(dir, ch.Path), ch.Kind)
-	}
-	if len(changes) > 0 {
-		fmt.Fprintln(c.stderr, "ratelimitgen: generated files differ from the directives; run ratelimitgen with the same packages")
-		return exitProblem
-	}
-	return exitDone
+	return c.apply(dir, changes, show.dryRun)
 }
 
 // relative shortens a path for people if it lies under dir.

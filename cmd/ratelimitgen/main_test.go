@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -174,26 +173,6 @@ func TestHelpAndVersion(t *testing.T) {
 		if got := stdout.String() + stderr.String(); code != c.code || !strings.Contains(got, c.want) {
 			t.Errorf("%q: exit status %d, printed %q; want %d and %q in it", c.args, code, got, c.code, c.want)
 		}
-	}
-}
-
-func TestAnUnwritableDirectoryLeavesEveryFileAsItWas(t *testing.T) {
-	t.Parallel()
-	dir := module(t, map[string]string{
-		"a/a.go": strings.Replace(limitedSource, "package p", "package a", 1),
-		"z/z.go": strings.Replace(limitedSource, "package p", "package z", 1),
-	})
-	// A directory where the temporary file should go is in the way of root too.
-	if err := os.MkdirAll(filepath.Join(dir, "z", fmt.Sprintf(".%s.%d.tmp", generator.OutputName, os.Getpid()), "x"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	code, stdout, stderr := ratelimitgen(t, dir, "./...")
-	if code != exitTrouble || stdout != "" || !strings.Contains(stderr, filepath.Join("z", generator.OutputName)) {
-		t.Errorf("exit status %d, printed %q and %q", code, stdout, stderr)
-	}
-	entries, err := os.ReadDir(filepath.Join(dir, "a"))
-	if err != nil || len(entries) != 1 {
-		t.Errorf("a holds %v, %v", entries, err)
 	}
 }
 

@@ -68,7 +68,7 @@ func (p *Package) check(sources map[string][]byte) (*types.Package, []error) {
 	conf.IgnoreFuncBodies = false
 	files := slices.DeleteFunc(append(slices.Clone(p.signatures), extra...), func(f *ast.File) bool { return f == p.stub })
 	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
-	pkg, _ := conf.Check(p.Path, p.ld.fset, files, &info)
+	pkg, _ := conf.Check(p.typesPath(), p.ld.fset, files, &info)
 	for _, file := range extra {
 		errs = append(errs, p.ld.unknownIn(file, info.Uses)...)
 	}

@@ -99,6 +99,10 @@ type Config struct {
 	// Stubs are the sources, by directory, that stand for output which signatures
 	// mention: types without methods.
 	Stubs map[string][]byte
+	// Copies takes the packages that are loaded from wherever they are, each as if a
+	// copy of it, at another path, were in the main module: what is generated for a
+	// package can then be checked although the generated code imports it.
+	Copies bool
 	// Output reports whether a file is left out: what a former run wrote must not
 	// influence this one.
 	Output func(name string, src []byte) bool
@@ -110,6 +114,7 @@ type Package struct {
 	Name      string
 	Dir       string
 	GoVersion string // of its module, like "go1.26", or ""
+	Standard  bool   // it is of the standard library
 	// Types is never nil, but may be incomplete.
 	Types *types.Package
 	// Names are the files that the build constraints select, without files of ours.
@@ -124,6 +129,8 @@ type Package struct {
 	syntax     map[string]error // by file, why it is not known in full
 	conflicts  []*Error         // files of other packages
 	embedded   map[string]bool  // import paths of types that this package embeds
+	arrays     []*ast.ArrayType // whose lengths are expressions
+	copied     bool             // see Config.Copies
 	ld         *loader
 }
 
@@ -168,6 +175,7 @@ type loader struct {
 	resolved map[string]bool // seen by resolve
 	foreign  map[string]bool // outside of the main modules, but depending on them
 	sizes    types.Sizes
+	lengths  map[*types.Array]length // that are written as expressions
 	// full is the same with Config.Full, once something needed it.
 	full *Result
 }
@@ -200,20 +208,19 @@ func (cfg Config) load(ctx context.Context, patterns []string) (*Result, error) 
 		foreign:  map[string]bool{},
 		checking: map[string]bool{},
 		resolved: map[string]bool{"unsafe": true, "C": true},
+		lengths:  map[*types.Array]length{},
 	}
 	var err error
 	if ld.sizes, err = goSizes(ctx, cfg.Dir); err != nil {
 		return nil, err
 	}
-	listed, err := ld.list(packages.NeedName|packages.NeedFiles|packages.NeedImports|packages.NeedDeps|packages.NeedModule,
-		slices.Concat(patterns, cfg.Also))
+	listed, err := ld.listGraph()
 	if err != nil {
 		return nil, err
 	}
 	res := &Result{Fset: ld.fset, ld: ld}
-	packages.Visit(listed, nil, func(p *packages.Package) { ld.addToGraph(p) })
 	for _, root := range listed {
-		if slices.Contains(cfg.Also, root.PkgPath) {
+		if !cfg.Copies && slices.Contains(cfg.Also, root.PkgPath) {
 			if len(root.Errors) > 0 {
 				ld.failed[root.PkgPath] = &Error{Msg: root.Errors[0].Msg}
 			}
@@ -227,7 +234,7 @@ func (cfg Config) load(ctx context.Context, patterns []string) (*Result, error) 
 			}
 			continue
 		}
-		if !ofMain(root) {
+		if !cfg.Copies && !ofMain(root) {
 			res.Errors = append(res.Errors, notOfMain(root))
 			continue
 		}
@@ -246,6 +253,34 @@ func (cfg Config) load(ctx context.Context, patterns []string) (*Result, error) 
 	}
 	slices.SortFunc(res.Packages, func(a, b *Package) int { return strings.Compare(a.Dir, b.Dir) })
 	return res, nil
+}
+
+// listGraph lists the packages asked for and those needed besides, and notes the
+// graph of their imports.
+func (ld *loader) listGraph() ([]*packages.Package, error) {
+	const mode = packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedModule
+	add := func(p *packages.Package) { ld.addToGraph(p) }
+	if !ld.cfg.Copies {
+		listed, err := ld.list(mode, slices.Concat(ld.patterns, ld.cfg.Also))
+		packages.Visit(listed, nil, add)
+		return listed, err
+	}
+	// What is needed may be copied as well, so the two have to be told apart.
+	also, err := ld.list(mode, ld.cfg.Also)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range also {
+		if len(p.Errors) > 0 {
+			ld.failed[p.PkgPath] = &Error{Msg: p.Errors[0].Msg}
+		}
+	}
+	listed, err := ld.list(mode, ld.patterns)
+	packages.Visit(slices.Concat(also, listed), nil, add)
+	// The type checker knows what is in unsafe, and builtin only looks like Go.
+	return slices.DeleteFunc(listed, func(p *packages.Package) bool {
+		return p.PkgPath == "unsafe" || p.PkgPath == "builtin"
+	}), err
 }
 
 // notOfMain is what is wrong with a root that no main module has.
@@ -330,9 +365,12 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 		Name:     node.Name,
 		syntax:   map[string]error{},
 		embedded: map[string]bool{},
+		Standard: node.Module == nil || node.Module.Path == "std" || node.Module.Path == "cmd",
+		copied:   depth == whole && ld.cfg.Copies,
 		ld:       ld,
 	}
-	if node.Module != nil && node.Module.GoVersion != "" {
+	// The copy of a package may use what the generated code may.
+	if node.Module != nil && node.Module.GoVersion != "" && !p.copied {
 		p.GoVersion = "go" + node.Module.GoVersion
 	}
 	nameOf := packageNames(node)
@@ -400,8 +438,19 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 		p.stub = stub
 		p.signatures = append(p.signatures, stub)
 	}
-	ld.source[node.PkgPath] = p
+	if depth != outlined {
+		p.arrays = lengthsIn(p.signatures)
+	}
+	ld.source[p.typesPath()] = p
 	return p, nil
+}
+
+// typesPath is the path that the types of p are known by.
+func (p *Package) typesPath() string {
+	if p.copied {
+		return "copy/" + p.Path
+	}
+	return p.Path
 }
 
 // stubName is the name that positions in stubs have.
@@ -480,13 +529,21 @@ func (ld *loader) types(p *Package) *types.Package {
 	if p.Types != nil {
 		return p.Types
 	}
-	ld.checking[p.Path] = true
+	path := p.typesPath()
+	ld.checking[path] = true
 	conf := ld.config(p, func(err error) { p.Errors = append(p.Errors, err) })
-	pkg, _ := conf.Check(p.Path, ld.fset, p.signatures, nil)
+	var info *types.Info
+	if len(p.arrays) > 0 {
+		info = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
+	}
+	pkg, _ := conf.Check(path, ld.fset, p.signatures, info)
+	if info != nil {
+		ld.noteLengths(p.arrays, info)
+	}
 	if pkg == nil {
-		pkg = types.NewPackage(p.Path, p.Name)
+		pkg = types.NewPackage(path, p.Name)
 	}
 	p.Types = pkg
-	ld.imported[p.Path] = pkg
+	ld.imported[path] = pkg
 	return pkg
 }
