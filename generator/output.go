@@ -99,7 +99,7 @@ func readOurs(path string) ([]byte, error) {
 		return nil, &ForeignFileError{Path: path, Irregular: true}
 	}
 	text, err := os.ReadFile(path)
-	if err == nil && len(bytes.TrimSpace(text)) > 0 && !scan.Ours(text) {
+	if err == nil && !scan.IsOutput(path, text) {
 		err = &ForeignFileError{Path: path}
 	}
 	return text, err

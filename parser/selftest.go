@@ -55,7 +55,7 @@ func ParseAll(ctx context.Context, cfg Config, options string) ([]*Candidates, e
 		Dir:    dir,
 		Tags:   cfg.Tags,
 		Also:   append(cfg.Needs[:len(cfg.Needs):len(cfg.Needs)], cfg.NeedsOfRequests...),
-		Output: scan.Ours,
+		Output: scan.IsOutput,
 		Syntax: func(string) bool { return false },
 		Full:   true,
 		Copies: true,

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,30 +23,16 @@ func TestEveryBuildHasItsOutput(t *testing.T) {
 		}
 	}
 	dir := module(t, files)
-	command := func(goos, name string, args ...string) string {
-		t.Helper()
-		cmd := exec.Command(name, args...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH=amd64", "CGO_ENABLED=0")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %s %v: %v\n%s", goos, name, args, err, out)
-		}
-		return string(out)
-	}
-	tool, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := func(goos string) []string { return []string{"GOOS=" + goos, "GOARCH=amd64", "CGO_ENABLED=0"} }
 	systems := []string{"linux", "windows"}
 	for _, goos := range systems {
-		command(goos, tool, "./...")
+		must(t, dir, env(goos), "", "./...")
 	}
 	for _, goos := range systems {
-		if out := command(goos, tool, "check", "./..."); strings.Contains(out, "ratelimit_gen") {
+		if out := must(t, dir, env(goos), "", "check", "./..."); strings.Contains(out, "ratelimit_gen") {
 			t.Errorf("%s: %s", goos, out)
 		}
-		command(goos, "go", "vet", "./...")
+		must(t, dir, env(goos), "go", "vet", "./...")
 	}
 	outputs, err := filepath.Glob(filepath.Join(dir, "p", "ratelimit_gen*.go"))
 	if err != nil {

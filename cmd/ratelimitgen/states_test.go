@@ -3,54 +3,26 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/ratelimitgen/ratelimitgen/parser/scan"
 )
 
-// built is the command as a file, for runs with an environment of their own.
-var built = sync.OnceValues(func() (string, error) {
-	var err error
-	if builtIn, err = os.MkdirTemp("", "ratelimitgen-"); err != nil {
-		return "", err
-	}
-	path := filepath.Join(builtIn, "ratelimitgen")
-	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return path, nil
-})
-
-var builtIn string // the directory of that, if it was needed
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := os.RemoveAll(builtIn); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// process runs a command in dir, ratelimitgen if name is "", and returns its exit
+// finish runs a command in dir, ratelimitgen if name is "", and returns its exit
 // status and what it printed.
-func process(t *testing.T, dir string, env []string, name string, args ...string) (code int, stdout, stderr string) {
+func finish(t *testing.T, dir string, env []string, name string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	if name == "" {
-		var err error
-		if name, err = built(); err != nil {
-			t.Fatal(err)
-		}
+	env = append([]string{"GOWORK=off", "GOFLAGS="}, env...)
+	cmd := process(dir, env, args...)
+	if name != "" {
+		cmd = exec.Command(name, args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), env...)
 	}
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	cmd.Env = append(append(os.Environ(), "GOWORK=off", "GOFLAGS="), env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -64,7 +36,7 @@ func process(t *testing.T, dir string, env []string, name string, args ...string
 // must runs a command that has to succeed.
 func must(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
-	code, stdout, stderr := process(t, dir, env, name, args...)
+	code, stdout, stderr := finish(t, dir, env, name, args...)
 	if code != 0 {
 		t.Fatalf("%s %v: exit status %d\n%s%s", name, args, code, stdout, stderr)
 	}
@@ -94,7 +66,7 @@ func TestOutputInAnyState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	states := [][]byte{nil, {}, []byte(scan.Header), bytes.ReplaceAll(want, []byte("\n"), []byte("\r\n")),
+	states := [][]byte{nil, {}, []byte(scan.Header[:10]), []byte(scan.Header), bytes.ReplaceAll(want, []byte("\n"), []byte("\r\n")),
 		bytes.ReplaceAll(want, []byte("max=1"), []byte("max=2")), append(bytes.Clone(want), "}}} not Go"...),
 		bytes.Replace(want, []byte("package p"), []byte("package other"), 1),
 		append([]byte(scan.Header+"\n\npackage p\n\nimport \"example.com/nowhere\"\n"), "type T int\n"...)}
@@ -109,7 +81,7 @@ func TestOutputInAnyState(t *testing.T) {
 		} else {
 			writeFile(t, output, state)
 		}
-		if code, stdout, stderr := process(t, dir, nil, "", "check", "./..."); code != exitProblem {
+		if code, stdout, stderr := finish(t, dir, nil, "", "check", "./..."); code != exitProblem {
 			t.Errorf("state %d: check exits with %d\n%s%s", i, code, stdout, stderr)
 		}
 		must(t, dir, nil, "", "./...")
@@ -202,7 +174,7 @@ func TestEnvironmentOfTheGoCommand(t *testing.T) {
 		"p/main_test.go": "package p\n\nimport \"os\"\n\nfunc TestMain() { os.WriteFile(\"executed\", nil, 0o644) }\n",
 	})
 	name := "ratelimit_gen_special_only.go"
-	if code, stdout, stderr := process(t, dir, nil, "", "./..."); code != exitDone || stdout != "" || !strings.Contains(stderr, "[excluded-file]") {
+	if code, stdout, stderr := finish(t, dir, nil, "", "./..."); code != exitDone || stdout != "" || !strings.Contains(stderr, "[excluded-file]") {
 		t.Errorf("without the tag: %d, %s%s", code, stdout, stderr)
 	}
 	must(t, dir, []string{"GOFLAGS=-tags=special"}, "", "./...")
@@ -230,7 +202,7 @@ func TestEnvironmentOfTheGoCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(dir, "go.mod"), bytes.Replace(gomod, []byte("go 1.26.0"), []byte("go 1.99.0"), 1))
-	code, _, stderr := process(t, dir, []string{"GOTOOLCHAIN=local"}, "", "./...")
+	code, _, stderr := finish(t, dir, []string{"GOTOOLCHAIN=local"}, "", "./...")
 	if code == exitDone || !strings.Contains(stderr, "1.99") {
 		t.Errorf("a newer language: exit status %d, %s", code, stderr)
 	}
