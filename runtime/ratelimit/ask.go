@@ -3,7 +3,7 @@ package ratelimit
 import "context"
 
 // ask has the store decide, or if it fails, Policy.OnError.
-func (g *Gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []verdict, full bool) (admitted bool, err error) {
+func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []verdict, full bool) (admitted bool, err error) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -39,7 +39,7 @@ func (g *Gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 }
 
 // manage decides without the store, which failed by err.
-func (g *Gate) manage(charges []Charge, c *call, verdicts []verdict, full bool, err error) (admitted bool, _ error) {
+func (g *gate) manage(charges []Charge, c *call, verdicts []verdict, full bool, err error) (admitted bool, _ error) {
 	var asks bool
 	for i, counter := range g.counters {
 		v := &verdicts[i]
@@ -66,5 +66,9 @@ func (g *Gate) manage(charges []Charge, c *call, verdicts []verdict, full bool, 
 	if !asks {
 		return true, nil
 	}
-	return g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.wantedID(), full), nil
+	admitted, current := g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.wantedID(), full)
+	if !current {
+		return false, errUpdated
+	}
+	return admitted, nil
 }

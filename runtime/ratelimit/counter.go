@@ -63,7 +63,19 @@ type counter struct {
 	queue     *leaky  // the algorithm, if its calls wait for their turn
 	locks     []int64 // µs
 
-	spill spill
+	pace // of a bucket
+
+	*common
+
+	// replaced is the counter in whose form the policy counts since it was updated, or
+	// nil. It is set with all shards locked.
+	replaced atomic.Pointer[counter]
+}
+
+// common is what a counter keeps when its policy is updated.
+type common struct {
+	declared Policy // before all updates
+	spill    spill
 
 	// waiting counts the calls that wait for this policy, and perhaps others.
 	waiting atomic.Int32
@@ -103,6 +115,7 @@ func newCounter(p Policy, num int, calendar *calendar) *counter {
 	for _, d := range p.Lock {
 		c.locks = append(c.locks, int64(d/time.Microsecond))
 	}
+	c.common = &common{declared: p}
 	c.spill.entry = newEntry()
 	c.spill.record = blank
 	c.spill.clearAt.Store(math.MinInt64)
@@ -114,6 +127,7 @@ func (c *counter) setRule() {
 	p := &c.policy
 	plain := !p.Dynamic && !p.Count && len(p.Lock) == 0
 	c.rule = recorded
+	c.pace = pace{c.window, p.Limit}
 	switch p.Algorithm {
 	case SlidingLog:
 		if plain {

@@ -2,26 +2,22 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
+	"sync/atomic"
 )
 
 // Gate decides the calls of one method. It is safe for concurrent use. The zero
 // Gate returns errors; gates come from Limiter.Gate.
 type Gate struct {
-	limiter    *Limiter
-	method     string
-	file       string
-	counters   []*counter
-	directives []string // of the counters
-	store      Store    // nil: in memory
-	open       bool     // admits at once
-	fast       *counter // of a gate for which Allow can go straight to memory
-	quick      bool     // so can AllowAll
-	ends       *counter // one whose calls end by a Permit, or nil
-	queued     bool     // admitted calls may have to wait for their turn
-	waiters    waiters
+	// cur is what the gate is now; Limiter.Update and Subscribe replace it.
+	cur atomic.Pointer[gate]
+}
+
+// now returns what g is now, nil for a nil or zero Gate.
+func (g *Gate) now() *gate {
+	if g == nil {
+		return nil
+	}
+	return g.cur.Load()
 }
 
 // Charge is one policy's part of a call.
@@ -41,31 +37,6 @@ type Charge struct {
 	Skip bool
 }
 
-// call is a call under way, and what becomes of it.
-// Charges are passed beside it, so that they can stay on the caller's stack.
-type call struct {
-	mode mode
-	full bool   // the decision of an admission is wanted
-	ends bool   // something may end what is charged
-	id   uint64 // by this; set when it is charged
-
-	decision Decision
-	speaker  *counter      // that the decision is of, or nil
-	charged  uint64        // policies that admitted it, by bits
-	least    time.Duration // that a refused call must wait in any case
-	trouble  error         // of a store; the call was decided all the same
-}
-
-// wantedID returns where the id of the call is wanted, or nil.
-func (c *call) wantedID() *uint64 {
-	if c.ends {
-		return &c.id
-	}
-	return nil
-}
-
-var errZeroGate = errors.New("ratelimit: zero Gate; gates come from Limiter.Gate")
-
 // Allow asks the gate's only policy for one unit. It returns nil if the call may
 // proceed, and charges it then. If the call came too early, the error is an *Error
 // of kind ErrLimited; other kinds say why nothing could be decided. If ctx is done,
@@ -80,8 +51,9 @@ func (g *Gate) Allow(ctx context.Context, key []byte) error {
 // AllowN is Allow for cost units. A negative cost, or one above the policy's
 // capacity, is an *Error of kind ErrCost.
 func (g *Gate) AllowN(ctx context.Context, key []byte, cost int64) error {
-	if g != nil && g.fast != nil {
-		c := g.fast
+	s := g.now()
+	if s != nil && s.fast != nil {
+		c := s.fast
 		key = c.key(key)
 		if uint64(cost-1) < uint64(c.capacity) && (len(key) > 0 || c.policy.Global) && len(key) <= keyLimit {
 			if ctx != nil {
@@ -91,15 +63,15 @@ func (g *Gate) AllowN(ctx context.Context, key []byte, cost int64) error {
 			}
 			// The outcome of an admission is not looked at, and not moved around.
 			var o Outcome
-			if allowed, found := g.limiter.mem.takeOne(c, key, cost, &o); allowed {
+			if allowed, found := s.limiter.mem.takeOne(c, key, cost, &o); allowed {
 				return nil
 			} else if found {
-				return g.refused(c, &o)
+				return s.refused(c, &o)
 			}
 		}
 	}
 	charges := [1]Charge{{Key: key, Cost: cost}}
-	return g.AllowAll(ctx, charges[:])
+	return s.allowAll(ctx, charges[:])
 }
 
 // AllowAll is AllowN for all policies of the gate: charges has one element for
@@ -115,88 +87,21 @@ func (g *Gate) AllowN(ctx context.Context, key []byte, cost int64) error {
 // Calls that have an end go through Acquire: AllowAll and Take return an error if a
 // policy is Concurrency or TimeQuota, or has Count set.
 func (g *Gate) AllowAll(ctx context.Context, charges []Charge) error {
-	if g != nil && g.open {
-		return nil
-	}
-	if g != nil && g.quick && g.isQuick(charges) {
-		if err := done(ctx); err != nil {
-			return err
-		}
-		if g.limiter.mem.takeAll(g.counters, charges) {
-			return nil
-		}
-	}
-	if err := g.checkEndless(); err != nil {
-		return err
-	}
-	var c call
-	if err := g.admit(ctx, charges, &c); err != nil {
-		return err
-	}
-	if c.decision.Delay > 0 {
-		return g.turn(ctx, charges, &c, nil)
-	}
-	return nil
-}
-
-// isQuick reports whether the counters alone decide, by costs above 0.
-func (g *Gate) isQuick(charges []Charge) bool {
-	if len(charges) != len(g.counters) {
-		return false
-	}
-	for i, c := range g.counters {
-		ch := &charges[i]
-		if ch.Skip || uint64(ch.Cost-1) >= uint64(c.capacity) || len(ch.Key) == 0 && !c.policy.Global {
-			return false
-		}
-	}
-	return true
-}
-
-// admit decides a call, and returns an error if it is refused.
-func (g *Gate) admit(ctx context.Context, charges []Charge, c *call) error {
-	c.ends = c.ends || g != nil && g.queued
-	if err := g.decide(ctx, charges, c); err != nil {
-		return err
-	}
-	if !c.decision.Allowed {
-		return g.newError(c.speaker, ErrLimited, c.decision)
-	}
-	return nil
-}
-
-// checkEndless returns an error if the gate needs to know when calls end.
-func (g *Gate) checkEndless() error {
-	if g == nil || g.ends == nil {
-		return nil
-	}
-	p := &g.ends.policy
-	what := "algorithm " + string(p.Algorithm)
-	if p.Count {
-		what = "count"
-	}
-	return fmt.Errorf("ratelimit: %s: policy %q has %s, which needs to know when calls end: use Acquire", g.method, p.ID, what)
+	return g.now().allowAll(ctx, charges)
 }
 
 // Take is AllowAll for callers that want to know more: the Decision tells whether
 // the call may proceed, and a refusal is no error. Take does not wait for the turn
 // of an admitted call: see Decision.Delay.
 func (g *Gate) Take(ctx context.Context, charges ...Charge) (Decision, error) {
-	if err := g.checkEndless(); err != nil {
-		return Decision{}, err
-	}
-	c := call{full: true}
-	err := g.decide(ctx, charges, &c)
-	return c.decision, err
+	return g.now().take(ctx, charges)
 }
 
 // Peek tells what Take would decide now, and changes nothing. The Decision of an
 // admission speaks of the state before the charge. The RetryAfter of a refusal does
 // not include the Policy.Lock that the call would bring about.
 func (g *Gate) Peek(ctx context.Context, charges ...Charge) (Decision, error) {
-	c := call{mode: peeks, full: true}
-	err := g.decide(ctx, charges, &c)
-	return c.decision, err
+	return g.now().peek(ctx, charges)
 }
 
 // Reset forgets what is counted under keys, one for each policy in the order of the
@@ -205,208 +110,5 @@ func (g *Gate) Peek(ctx context.Context, charges ...Charge) (Decision, error) {
 // policy is Global or has SharedEmpty. Keys that share an overflow counter (see
 // WithMaxKeys) go on sharing it.
 func (g *Gate) Reset(ctx context.Context, keys ...[]byte) error {
-	switch {
-	case g == nil || g.limiter == nil:
-		return errZeroGate
-	case g.open:
-		return nil
-	case len(keys) != len(g.counters):
-		return fmt.Errorf("ratelimit: %s has %d policies, not %d", g.method, len(g.counters), len(keys))
-	}
-	if err := done(ctx); err != nil {
-		return err
-	}
-	for i, c := range g.counters {
-		key := c.key(keys[i])
-		if c.kind != counted || len(key) == 0 && !c.shared {
-			continue
-		}
-		g.limiter.mem.reset(c, key)
-		if g.store != nil {
-			if err := g.store.Reset(ctx, &c.policy, string(key)); err != nil {
-				return g.failed(c, c.capacity, ErrStore, err)
-			}
-		}
-		g.limiter.watchers.wake(c, key)
-	}
-	return nil
-}
-
-// key returns what a call is counted under whose key is the given one.
-func (c *counter) key(key []byte) []byte {
-	if c.policy.Global {
-		return nil
-	}
-	return key
-}
-
-func done(ctx context.Context) error {
-	if ctx == nil {
-		return nil
-	}
-	return ctx.Err()
-}
-
-// decide makes a decision, into c. That of an admission is filled in only if it is
-// wanted or there is an observer, but for its Delay.
-func (g *Gate) decide(ctx context.Context, charges []Charge, c *call) error {
-	switch {
-	case g == nil || g.limiter == nil:
-		return errZeroGate
-	case g.open:
-		c.decision = Decision{Allowed: true, Limit: Unlimited, Remaining: Unlimited}
-		return nil
-	case len(charges) != len(g.counters):
-		return fmt.Errorf("ratelimit: %s has %d policies, not %d", g.method, len(g.counters), len(charges))
-	}
-	if err := done(ctx); err != nil {
-		return err
-	}
-	var verdicts []verdict
-	if n := len(charges); n <= 2 { // as most methods, so that little is cleared
-		var few [2]verdict
-		verdicts = few[:n]
-	} else {
-		var more [6]verdict
-		if verdicts = more[:]; n > len(more) {
-			verdicts = make([]verdict, n)
-		}
-		verdicts = verdicts[:n]
-	}
-
-	observed := g.limiter.observer != nil && c.mode != peeks
-	full := c.full || observed || c.mode == refuses
-	admitted, asks, err := g.examine(charges, verdicts)
-	if err == nil && admitted && asks {
-		if g.store == nil {
-			admitted = g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.wantedID(), full)
-		} else {
-			admitted, err = g.ask(ctx, charges, c, verdicts, full)
-		}
-	}
-	if err == nil && (full || !admitted) {
-		i := g.speaker(verdicts, admitted)
-		c.decision = g.decision(charges, verdicts, admitted, i)
-		if i >= 0 {
-			c.speaker = g.counters[i]
-		}
-	} else {
-		c.decision.Allowed = admitted && err == nil
-	}
-	if admitted && err == nil {
-		for i := range verdicts {
-			if v := &verdicts[i]; v.asked && v.Allowed {
-				c.charged |= 1 << i
-			}
-			if g.counters[i].policy.Mode == Enforce { // nobody waits for a shadow's turn
-				c.decision.Delay = max(c.decision.Delay, verdicts[i].Delay)
-			}
-		}
-	}
-	switch {
-	case c.mode == refuses && err == nil:
-		// By those that wait ahead of it, if not by the counters.
-		c.decision.Allowed, c.decision.Delay, c.charged = false, 0, 0
-		c.decision.RetryAfter = max(c.decision.RetryAfter, c.least)
-	case !admitted && err == nil:
-		c.least = g.least(verdicts)
-	}
-	if e, ok := err.(*Error); ok {
-		c.decision = e.Decision
-	}
-	if observed && (c.mode != tries || admitted || err != nil) {
-		g.limiter.observer.Decided(ctx, g.event(charges, c, err, verdicts))
-	}
-	return err
-}
-
-// least returns how long a refused call must wait, whatever is given back.
-func (g *Gate) least(verdicts []verdict) (least time.Duration) {
-	for i, c := range g.counters {
-		v := &verdicts[i]
-		if v.spoken && !v.Allowed && c.policy.Mode == Enforce && (c.isCertain() || v.RetryAfter == Never) {
-			least = max(least, v.RetryAfter)
-		}
-	}
-	return least
-}
-
-// examine settles what needs no counters, and says whether the call is admitted so
-// far and whether counters must be asked. An error is that of the first policy
-// that cannot be decided; where a policy in shadow mode cannot, it refuses.
-func (g *Gate) examine(charges []Charge, verdicts []verdict) (admitted, asks bool, err error) {
-	admitted = true
-	for i, c := range g.counters {
-		ch := &charges[i]
-		if c.kind == off || ch.Skip {
-			continue
-		}
-		noKey := len(ch.Key) == 0 && !c.shared
-		if noKey && c.policy.OnEmpty == SkipEmpty {
-			continue
-		}
-		v := &verdicts[i]
-		v.spoken = true
-		kind, most := c.kind, c.most
-		if c.dynamic && kind == counted {
-			kind, most = c.kindOf(ch)
-		}
-		var fault error
-		switch {
-		case kind == blocked:
-			v.RetryAfter = Never
-			admitted = admitted && c.shadow
-		case noKey && kind != unlimited:
-			fault = ErrNoKey // before the cost, which may be absent for the same reason
-		case ch.Cost < 0 || ch.Cost > most:
-			fault = ErrCost
-		case kind == unlimited:
-			v.Allowed, v.Remaining = true, Unlimited
-		default:
-			v.asked, asks = true, true
-		}
-		if fault != nil {
-			if !c.shadow {
-				return false, false, g.failed(c, c.limitOf(ch), fault, nil)
-			}
-			v.RetryAfter = Never
-		}
-	}
-	if !admitted {
-		for i := range verdicts {
-			if verdicts[i].asked {
-				verdicts[i] = verdict{}
-			}
-		}
-	}
-	return admitted, asks, nil
-}
-
-// kindOf returns what a Dynamic policy is for a charge, and the greatest cost.
-func (c *counter) kindOf(ch *Charge) (kind, int64) {
-	switch {
-	case ch.Limit <= 0:
-		return blocked, 0
-	case ch.Limit == Unlimited:
-		return unlimited, Unlimited
-	case c.policy.Algorithm == TimeQuota:
-		return counted, 1
-	}
-	_, capacity := c.limits(ch)
-	return counted, capacity
-}
-
-// limitOf returns the Decision.Limit of a charge.
-func (c *counter) limitOf(ch *Charge) int64 {
-	if !c.dynamic || c.kind != counted {
-		return max(c.capacity, 0)
-	}
-	switch kind, _ := c.kindOf(ch); kind {
-	case blocked:
-		return 0
-	case unlimited:
-		return Unlimited
-	}
-	_, capacity := c.limits(ch)
-	return capacity
+	return g.now().reset(ctx, keys)
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+	"weak"
 )
 
 // DefaultMaxKeys is the number of counters that a Limiter keeps in memory at
@@ -20,13 +22,16 @@ type Limiter struct {
 	disabled bool
 	err      error // of an option; returned by Gate
 	clock    Clock // nil: the process's own
-	observer Observer
 	maxKeys  int
 	stores   map[string]Store
 	mem      *memory
 
 	mu       sync.Mutex
-	counters map[string]*counter // by Policy.ID
+	counters map[string]*counter  // by Policy.ID
+	gates    []weak.Pointer[Gate] // that may be in use
+	living   int                  // of them after the last count
+	// observers are told of decisions. Who is told is fixed by a gate's state.
+	observers []*subscription
 
 	watchers *watchers
 }
@@ -101,10 +106,14 @@ func WithMaxKeys(n int) Option {
 	}
 }
 
-// WithObserver makes the limiter tell o of each decision. A nil Observer means
-// none, the default.
+// WithObserver makes the limiter tell o of each decision, besides those that other
+// uses of the option name. A nil Observer is ignored. See also Limiter.Subscribe.
 func WithObserver(o Observer) Option {
-	return func(l *Limiter) { l.observer = o }
+	return func(l *Limiter) {
+		if o != nil {
+			l.observers = append(l.observers, &subscription{o})
+		}
+	}
 }
 
 func (l *Limiter) fail(err error) { l.err = errors.Join(l.err, err) }
@@ -164,37 +173,78 @@ func (l *Limiter) Gate(spec *Spec) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gate{
+	state := &gate{
 		limiter:  l,
 		method:   strings.Clone(spec.Method),
 		file:     strings.Clone(spec.File),
 		counters: counters,
-		open:     l.disabled || allOff(spec.Policies),
 		store:    l.stores[spec.Policies[0].Store],
+		waiters:  new(waiters),
 	}
 	for i := range spec.Policies {
-		g.directives = append(g.directives, strings.Clone(spec.Policies[i].Directive))
+		state.directives = append(state.directives, strings.Clone(spec.Policies[i].Directive))
 	}
-	for _, c := range counters {
+	return l.publish(state), nil
+}
+
+// publish makes a new Gate of a state.
+func (l *Limiter) publish(state *gate) *Gate {
+	g := new(Gate)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refresh(g, state)
+	if len(l.gates) > 2*l.living+16 {
+		l.gates = slices.DeleteFunc(l.gates, func(p weak.Pointer[Gate]) bool { return p.Value() == nil })
+		l.living = len(l.gates)
+	}
+	l.gates = append(l.gates, weak.Make(g))
+	return g
+}
+
+// refresh gives g the state with the policies that are in force now. The caller
+// holds l.mu.
+func (l *Limiter) refresh(g *Gate, state *gate) { g.cur.Store(l.inForce(state)) }
+
+// inForce returns the state with the policies that are in force now. The caller holds
+// l.mu.
+func (l *Limiter) inForce(state *gate) *gate {
+	s := *state
+	s.counters = slices.Clone(state.counters)
+	s.observers = slices.Clone(l.observers)
+	s.open, s.ends, s.queued, s.fast, s.quick = true, nil, false, nil, false
+	for i, c := range s.counters {
+		c = l.counters[c.policy.ID]
+		s.counters[i] = c
 		if c.kind == off {
 			continue
 		}
+		s.open = false
 		if c.ends {
-			g.ends = c
+			s.ends = c
 		}
-		g.queued = g.queued || c.queue != nil
+		s.queued = s.queued || c.queue != nil
 	}
-	quick := g.store == nil && l.observer == nil && !g.open
-	for _, c := range counters {
+	s.open = s.open || l.disabled
+	quick := s.store == nil && len(s.observers) == 0 && !s.open
+	for _, c := range s.counters {
 		quick = quick && c.kind == counted && c.rule != recorded && !c.shadow
 	}
-	switch n := len(counters); {
+	switch n := len(s.counters); {
 	case quick && n == 1:
-		g.fast = counters[0]
+		s.fast = s.counters[0]
 	case quick && n <= maxQuick:
-		g.quick = true
+		s.quick = true
 	}
-	return g, nil
+	return &s
+}
+
+// refreshAll gives all gates what is in force now. The caller holds l.mu.
+func (l *Limiter) refreshAll() {
+	for _, p := range l.gates {
+		if g := p.Value(); g != nil {
+			l.refresh(g, g.cur.Load())
+		}
+	}
 }
 
 // MustGate is Gate for wiring: it panics where Gate returns an error, naming the
@@ -209,15 +259,6 @@ func (l *Limiter) MustGate(spec *Spec) *Gate {
 		panic(fmt.Sprintf("gate of %s: %v", method, err))
 	}
 	return g
-}
-
-func allOff(policies []Policy) bool {
-	for i := range policies {
-		if policies[i].Mode != Off {
-			return false
-		}
-	}
-	return true
 }
 
 // check returns the calendar of p, or what is wrong with p on this limiter.
@@ -253,9 +294,9 @@ func (l *Limiter) register(policies []Policy, calendars []*calendar) ([]*counter
 		switch {
 		case known == nil:
 			next++
-		case !known.policy.counts(c.policy):
+		case !known.declared.counts(c.policy):
 			return nil, fmt.Errorf("ratelimit: policy %q is registered already and differs: %+v, now %+v",
-				c.policy.ID, known.policy, c.policy)
+				c.policy.ID, known.declared, c.policy)
 		default:
 			c = known
 		}

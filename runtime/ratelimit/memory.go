@@ -109,6 +109,10 @@ func (m *memory) takeAll(counters []*counter, charges []Charge) bool {
 	admitted := true
 	for i := range parts {
 		p := &parts[i]
+		if counters[i].replaced.Load() != nil {
+			admitted = false
+			break
+		}
 		_, p.e = m.shards[p.shard].find(p.place, stored(counters[i].key(charges[i].Key), &digest))
 		if p.e == nil || p.e.last > now {
 			admitted = false
@@ -176,7 +180,7 @@ func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome) (allowe
 	s := &m.shards[p.shard]
 	s.mu.Lock()
 	e := s.recall(p, key)
-	if e == nil {
+	if e == nil || c.replaced.Load() != nil {
 		s.mu.Unlock()
 		return false, false
 	}
@@ -263,7 +267,7 @@ func (m *memory) reset(c *counter, key []byte) {
 	s := &m.shards[p.shard]
 	s.mu.Lock()
 	if i, e := s.find(p, key); e != nil {
-		s.remove(i, c.rule)
+		s.remove(i, c.latest().rule)
 		m.live.Add(-1)
 	}
 	s.mu.Unlock()
@@ -286,6 +290,7 @@ func (m *memory) end(c *counter, key []byte, id uint64, how ending, took int64) 
 	p, key := m.locate(c, key, &digest)
 	s := &m.shards[p.shard]
 	s.mu.Lock()
+	c = c.latest()
 	if _, e := s.find(p, key); e != nil {
 		c.end(s.records.all[e.part], id, how, took, m.now())
 	}

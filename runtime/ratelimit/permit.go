@@ -14,7 +14,7 @@ import (
 //	}
 //	defer permit.Release()
 type Permit struct {
-	gate    *Gate
+	gate    *gate
 	charges []Charge
 	id      uint64
 	began   int64  // µs by the clock of the counters
@@ -30,6 +30,11 @@ type Permit struct {
 // A gate whose policies are counted in a Store returns an error: what follows a
 // call is supported in memory only.
 func (g *Gate) Acquire(ctx context.Context, charges []Charge) (Permit, error) {
+	return g.now().acquire(ctx, charges)
+}
+
+// acquire is Acquire.
+func (g *gate) acquire(ctx context.Context, charges []Charge) (Permit, error) {
 	if g != nil && g.open {
 		return Permit{}, nil
 	}
@@ -52,7 +57,7 @@ func (g *Gate) Acquire(ctx context.Context, charges []Charge) (Permit, error) {
 }
 
 // prepare makes c a call that will end by a Permit.
-func (g *Gate) prepare(c *call) error {
+func (g *gate) prepare(c *call) error {
 	switch {
 	case g == nil || g.limiter == nil:
 		return errZeroGate
@@ -64,7 +69,7 @@ func (g *Gate) prepare(c *call) error {
 	return nil
 }
 
-func (g *Gate) permit(charges []Charge, c *call) Permit {
+func (g *gate) permit(charges []Charge, c *call) Permit {
 	return Permit{gate: g, charges: charges, id: c.id, began: g.limiter.mem.now(), charged: c.charged}
 }
 
@@ -100,9 +105,11 @@ func (p *Permit) Charge(i int, units int64) {
 	}
 	ch := [1]Charge{p.charges[i]}
 	ch[0].Cost = min(units, mostUnits)
-	counters := [1]*counter{c}
-	verdicts := [1]verdict{{asked: true}}
-	p.gate.limiter.mem.take(counters[:], ch[:], verdicts[:], overdraws, nil, false)
+	for current := false; !current; {
+		counters := [1]*counter{c.latest()}
+		verdicts := [1]verdict{{asked: true}}
+		_, current = p.gate.limiter.mem.take(counters[:], ch[:], verdicts[:], overdraws, nil, false)
+	}
 }
 
 // Release ends the call: it gives back the charges of policies with Count set that

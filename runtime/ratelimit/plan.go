@@ -23,12 +23,15 @@ type snapshot struct {
 
 // planned returns how long a call will wait at least behind the calls in q, and puts it
 // into the plan if it can make it.
-func (g *Gate) planned(q *queue, charges []Charge, p *patience) time.Duration {
+func (g *gate) planned(q *queue, charges []Charge, p *patience) time.Duration {
 	if g.store != nil || p.deadline.IsZero() && p.end.IsZero() {
 		q.plan = nil
 		return 0
 	}
 	now := g.limiter.mem.now()
+	if q.outdated.Swap(false) {
+		q.plan = nil
+	}
 	if q.plan == nil {
 		q.plan = g.newPlan(q, now)
 	}
@@ -44,7 +47,7 @@ func (g *Gate) planned(q *queue, charges []Charge, p *patience) time.Duration {
 }
 
 // newPlan plans for the calls in q.
-func (g *Gate) newPlan(q *queue, now int64) *plan {
+func (g *gate) newPlan(q *queue, now int64) *plan {
 	p := &plan{states: make([]*snapshot, len(g.counters)), at: now, exact: true}
 	for i, c := range g.counters {
 		if c.kind == counted && c.isCertain() && c.policy.Mode == Enforce {
@@ -71,7 +74,7 @@ func (p *plan) applies(i int, ch *Charge) bool {
 
 // wait returns when a call will be admitted after those that are planned, and how
 // long it waits until then.
-func (p *plan) wait(g *Gate, charges []Charge, now int64) (at int64, wait time.Duration) {
+func (p *plan) wait(g *gate, charges []Charge, now int64) (at int64, wait time.Duration) {
 	from := max(p.at, now)
 	at = from
 	for i := range charges {
@@ -102,9 +105,10 @@ func (m *memory) snapshot(c *counter, key []byte) *snapshot {
 	var digest [sha256.Size]byte
 	p, key := m.locate(c, key, &digest)
 	s := &m.shards[p.shard]
-	copied := &snapshot{c: c, entry: newEntry(), record: &blank}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c = c.latest()
+	copied := &snapshot{c: c, entry: newEntry(), record: &blank}
 	_, e := s.find(p, key)
 	if e == nil {
 		return copied

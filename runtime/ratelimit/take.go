@@ -68,8 +68,9 @@ func (m *memory) decide(s *slot, ch *Charge, now int64, change bool) bool {
 // take decides the charges whose verdicts are asked for as one, and charges them if
 // all that are enforced are admitted, which it returns; both as far as mode says.
 // It fills the outcomes if asked to or if the call is refused, and the delays in
-// any case. If id is not nil, it is set to what the charges are given back by.
-func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict, mode mode, id *uint64, fill bool) bool {
+// any case. If id is not nil, it is set to what the charges are given back by. If a
+// policy was updated meanwhile, it does nothing, and current is false.
+func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict, mode mode, id *uint64, fill bool) (admitted, current bool) {
 	var slots []slot
 	if n := len(charges); n <= 2 {
 		var few [2]slot
@@ -96,6 +97,16 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 	for b := locks; b != 0; b &= b - 1 {
 		m.shards[bits.TrailingZeros64(b)].mu.Lock()
 	}
+	current = true
+	for i := range slots {
+		current = current && (slots[i].c == nil || slots[i].c.replaced.Load() == nil)
+	}
+	if !current {
+		for b := locks; b != 0; b &= b - 1 {
+			m.shards[bits.TrailingZeros64(b)].mu.Unlock()
+		}
+		return false, false
+	}
 	overflow := false // is locked
 	for i := range slots {
 		s := &slots[i]
@@ -113,7 +124,7 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 		}
 	}
 
-	admitted := true
+	admitted = true
 	for i := range slots {
 		s := &slots[i]
 		if s.c == nil {
@@ -185,7 +196,7 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 	for b := locks; b != 0; b &= b - 1 {
 		m.shards[bits.TrailingZeros64(b)].mu.Unlock()
 	}
-	return admitted
+	return admitted, true
 }
 
 func (m *memory) chargeEntry(s *slot, ch *Charge, digest *[sha256.Size]byte, mode mode) {

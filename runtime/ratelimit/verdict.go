@@ -12,7 +12,7 @@ type verdict struct {
 
 // speaker returns the index of the policy that a decision speaks of, or -1 if none
 // applies. See Decision.
-func (g *Gate) speaker(verdicts []verdict, admitted bool) int {
+func (g *gate) speaker(verdicts []verdict, admitted bool) int {
 	best := -1
 	for i := range verdicts {
 		v := &verdicts[i]
@@ -37,7 +37,7 @@ func (g *Gate) speaker(verdicts []verdict, admitted bool) int {
 }
 
 // decision returns a decision that speaks of policy i.
-func (g *Gate) decision(charges []Charge, verdicts []verdict, admitted bool, i int) Decision {
+func (g *gate) decision(charges []Charge, verdicts []verdict, admitted bool, i int) Decision {
 	if i < 0 {
 		return Decision{Allowed: true, Limit: Unlimited, Remaining: Unlimited}
 	}
@@ -68,7 +68,7 @@ func decisionOf(c *counter, ch *Charge, o *Outcome) Decision {
 }
 
 // refused returns the error of a refusal by the gate's only policy.
-func (g *Gate) refused(c *counter, o *Outcome) error {
+func (g *gate) refused(c *counter, o *Outcome) error {
 	p := &c.policy
 	return &Error{
 		Kind: ErrLimited,
@@ -89,7 +89,7 @@ func (g *Gate) refused(c *counter, o *Outcome) error {
 
 // directive is the text that c was generated from on this gate's method. Methods of
 // one group share a counter, each with a directive of its own.
-func (g *Gate) directive(c *counter) string {
+func (g *gate) directive(c *counter) string {
 	if i := slices.Index(g.counters, c); i >= 0 {
 		return g.directives[i]
 	}
@@ -97,7 +97,7 @@ func (g *Gate) directive(c *counter) string {
 }
 
 // newError returns the error of a call that c did not let through.
-func (g *Gate) newError(c *counter, kind error, d Decision) *Error {
+func (g *gate) newError(c *counter, kind error, d Decision) *Error {
 	p := &c.policy
 	return &Error{
 		Kind:      kind,
@@ -112,7 +112,7 @@ func (g *Gate) newError(c *counter, kind error, d Decision) *Error {
 
 // failed returns the error of a call that c, whose limit is given, could not
 // decide.
-func (g *Gate) failed(c *counter, limit int64, kind, cause error) error {
+func (g *gate) failed(c *counter, limit int64, kind, cause error) error {
 	d := Decision{Policy: c.policy.ID, Limit: max(limit, 0)}
 	if kind != ErrStore {
 		d.RetryAfter = Never
@@ -122,7 +122,7 @@ func (g *Gate) failed(c *counter, limit int64, kind, cause error) error {
 	return e
 }
 
-func (g *Gate) event(charges []Charge, c *call, err error, verdicts []verdict) *Event {
+func (g *gate) event(charges []Charge, c *call, err error, verdicts []verdict) *Event {
 	e := &Event{Method: g.method, Decision: c.decision, Err: err}
 	if err != nil {
 		return e

@@ -28,6 +28,11 @@ import (
 // counters, may be admitted meanwhile. Wait sleeps by the time of the process, also
 // if the limiter has a Clock.
 func (g *Gate) Wait(ctx context.Context, charges []Charge) error {
+	return g.now().waitAll(ctx, charges)
+}
+
+// waitAll is Wait.
+func (g *gate) waitAll(ctx context.Context, charges []Charge) error {
 	if g != nil && g.open {
 		return nil
 	}
@@ -40,6 +45,11 @@ func (g *Gate) Wait(ctx context.Context, charges []Charge) error {
 
 // AcquireWait is Acquire for calls that can wait; see Wait.
 func (g *Gate) AcquireWait(ctx context.Context, charges []Charge) (Permit, error) {
+	return g.now().acquireWait(ctx, charges)
+}
+
+// acquireWait is AcquireWait.
+func (g *gate) acquireWait(ctx context.Context, charges []Charge) (Permit, error) {
 	if g != nil && g.open {
 		return Permit{}, nil
 	}
@@ -73,6 +83,8 @@ type queue struct {
 	calls []*waiter
 	plan  *plan         // nil if it is not known
 	poke  chan struct{} // something was given back: the first call tries again
+
+	outdated atomic.Bool // a policy was updated, so the plan is wrong
 }
 
 type waiter struct {
@@ -86,7 +98,7 @@ type patience struct {
 	end      time.Time // by MaxWait; zero for none
 }
 
-func (g *Gate) patience(ctx context.Context, charges []Charge) patience {
+func (g *gate) patience(ctx context.Context, charges []Charge) patience {
 	var p patience
 	if ctx != nil {
 		p.deadline, _ = ctx.Deadline()
@@ -111,7 +123,7 @@ func (p *patience) allows(d time.Duration) bool {
 }
 
 // wait decides c, whose mode is tries, when it can be admitted.
-func (g *Gate) wait(ctx context.Context, charges []Charge, c *call) error {
+func (g *gate) wait(ctx context.Context, charges []Charge, c *call) error {
 	c.ends = c.ends || g != nil && g.queued
 	if g == nil || g.waiters.count.Load() == 0 || !g.waits(charges) {
 		if err := g.decide(ctx, charges, c); err != nil {
@@ -131,7 +143,7 @@ func (g *Gate) wait(ctx context.Context, charges []Charge, c *call) error {
 }
 
 // waits reports whether calls with these keys wait.
-func (g *Gate) waits(charges []Charge) bool {
+func (g *gate) waits(charges []Charge) bool {
 	if len(charges) != len(g.counters) {
 		return false
 	}
@@ -143,7 +155,7 @@ func (g *Gate) waits(charges []Charge) bool {
 }
 
 // queueName appends what tells lists of keys apart.
-func (g *Gate) queueName(b []byte, charges []Charge) []byte {
+func (g *gate) queueName(b []byte, charges []Charge) []byte {
 	for i, c := range g.counters {
 		if charges[i].Skip {
 			b = append(b, 0) // nor does it wait for those that do not skip it
@@ -157,7 +169,7 @@ func (g *Gate) queueName(b []byte, charges []Charge) []byte {
 }
 
 // line has c wait in its queue until it is admitted.
-func (g *Gate) line(ctx context.Context, charges []Charge, c *call, p *patience) error {
+func (g *gate) line(ctx context.Context, charges []Charge, c *call, p *patience) error {
 	q, w, planned := g.join(charges, c, p)
 	if w == nil {
 		return g.refuse(ctx, charges, c, planned)
@@ -205,7 +217,7 @@ func (g *Gate) line(ctx context.Context, charges []Charge, c *call, p *patience)
 
 // refuse refuses c, and returns the error. planned is how long c would have waited,
 // as far as that is known.
-func (g *Gate) refuse(ctx context.Context, charges []Charge, c *call, planned time.Duration) error {
+func (g *gate) refuse(ctx context.Context, charges []Charge, c *call, planned time.Duration) error {
 	c.mode, c.least = refuses, planned
 	if err := g.decide(ctx, charges, c); err != nil {
 		return err
@@ -220,7 +232,7 @@ func (g *Gate) refuse(ctx context.Context, charges []Charge, c *call, planned ti
 
 // join puts c at the end of its queue. The waiter is nil if it cannot make it; then
 // planned is how long it would have to wait.
-func (g *Gate) join(charges []Charge, c *call, p *patience) (q *queue, w *waiter, planned time.Duration) {
+func (g *gate) join(charges []Charge, c *call, p *patience) (q *queue, w *waiter, planned time.Duration) {
 	name := string(g.queueName(nil, charges))
 	g.waiters.mu.Lock()
 	defer g.waiters.mu.Unlock()
@@ -254,7 +266,7 @@ func (g *Gate) join(charges []Charge, c *call, p *patience) (q *queue, w *waiter
 }
 
 // isFull reports whether a call may not join the queue.
-func (g *Gate) isFull(q *queue, charges []Charge) bool {
+func (g *gate) isFull(q *queue, charges []Charge) bool {
 	for i, c := range g.counters {
 		if n := c.policy.MaxQueue; n > 0 && !charges[i].Skip && len(q.calls) >= n {
 			return true
@@ -264,7 +276,7 @@ func (g *Gate) isFull(q *queue, charges []Charge) bool {
 }
 
 // leave takes w out of its queue.
-func (g *Gate) leave(q *queue, w *waiter, admitted bool) {
+func (g *gate) leave(q *queue, w *waiter, admitted bool) {
 	g.waiters.mu.Lock()
 	defer g.waiters.mu.Unlock()
 	if q.plan != nil && !admitted {
@@ -285,7 +297,7 @@ func (g *Gate) leave(q *queue, w *waiter, admitted bool) {
 
 // turn has an admitted call wait for its turn in a LeakyBucket. The call leaves the
 // queue if ctx is done before that or it may not wait for so long.
-func (g *Gate) turn(ctx context.Context, charges []Charge, c *call, p *patience) error {
+func (g *gate) turn(ctx context.Context, charges []Charge, c *call, p *patience) error {
 	if p == nil {
 		p = new(patience)
 		if ctx != nil {
@@ -312,7 +324,7 @@ func (g *Gate) turn(ctx context.Context, charges []Charge, c *call, p *patience)
 }
 
 // tooLong returns the error of an admitted call that may not wait for its turn.
-func (g *Gate) tooLong(c *call) error {
+func (g *gate) tooLong(c *call) error {
 	for i, counter := range g.counters {
 		if counter.queue != nil && c.charged>>i&1 != 0 {
 			return g.newError(counter, ErrLimited, Decision{
@@ -326,7 +338,7 @@ func (g *Gate) tooLong(c *call) error {
 }
 
 // abandon gives back the places in queues of an admitted call.
-func (g *Gate) abandon(charges []Charge, c *call) {
+func (g *gate) abandon(charges []Charge, c *call) {
 	for i, counter := range g.counters {
 		if counter.queue != nil && c.charged>>i&1 != 0 {
 			key := counter.key(charges[i].Key)
@@ -339,34 +351,47 @@ func (g *Gate) abandon(charges []Charge, c *call) {
 // watchers are the queues that wait for a counter.
 type watchers struct {
 	mu     sync.Mutex
-	queues map[*counter]map[*queue][]byte // and the key that they wait for
+	queues map[uint32]map[*queue][]byte // by number, and the key that they wait for
 }
 
 // watch has the queue hear of what is given back to its counters.
-func (w *watchers) watch(g *Gate, q *queue) {
+func (w *watchers) watch(g *gate, q *queue) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queues == nil {
-		w.queues = make(map[*counter]map[*queue][]byte)
+		w.queues = make(map[uint32]map[*queue][]byte)
 	}
 	for i, c := range g.counters {
-		if w.queues[c] == nil {
-			w.queues[c] = make(map[*queue][]byte)
+		if w.queues[c.num] == nil {
+			w.queues[c.num] = make(map[*queue][]byte)
 		}
-		w.queues[c][q] = q.keys[i]
+		w.queues[c.num][q] = q.keys[i]
 		c.waiting.Add(1)
 	}
 }
 
-func (w *watchers) unwatch(g *Gate, q *queue) {
+func (w *watchers) unwatch(g *gate, q *queue) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range g.counters {
-		delete(w.queues[c], q)
-		if len(w.queues[c]) == 0 {
-			delete(w.queues, c)
+		delete(w.queues[c.num], q)
+		if len(w.queues[c.num]) == 0 {
+			delete(w.queues, c.num)
 		}
 		c.waiting.Add(-1)
+	}
+}
+
+// wakeAll has all calls try again that wait for c, which was updated.
+func (w *watchers) wakeAll(c *counter) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for q := range w.queues[c.num] {
+		q.outdated.Store(true)
+		select {
+		case q.poke <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -377,7 +402,7 @@ func (w *watchers) wake(c *counter, key []byte) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for q, k := range w.queues[c] {
+	for q, k := range w.queues[c.num] {
 		if bytes.Equal(k, key) {
 			select {
 			case q.poke <- struct{}{}:

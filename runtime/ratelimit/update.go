@@ -1,0 +1,294 @@
+package ratelimit
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Patch says what Limiter.Update changes of a policy. What is nil stays as it is.
+type Patch struct {
+	// Limit is as in Policy: units per Window, Unlimited or Blocked. A policy that is
+	// declared as Dynamic takes only the latter two, and 0 to be dynamic again.
+	Limit    *int64
+	Window   *time.Duration
+	Burst    *int64
+	Lease    *time.Duration
+	MaxWait  *time.Duration
+	MaxQueue *int
+	Mode     *Mode
+	OnEmpty  *OnEmpty
+	OnError  *OnError
+	Message  *string
+	Status   *int
+}
+
+// apply returns p with the changes of the patch.
+func (c *Patch) apply(p Policy) Policy {
+	set(&p.Limit, c.Limit)
+	set(&p.Window, c.Window)
+	set(&p.Burst, c.Burst)
+	set(&p.Lease, c.Lease)
+	set(&p.MaxWait, c.MaxWait)
+	set(&p.MaxQueue, c.MaxQueue)
+	set(&p.Mode, c.Mode)
+	set(&p.OnEmpty, c.OnEmpty)
+	set(&p.OnError, c.OnError)
+	set(&p.Message, c.Message)
+	set(&p.Status, c.Status)
+	return p
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// UnknownPolicyError is the error of Update for an ID that the limiter does not know.
+type UnknownPolicyError struct{ ID string }
+
+func (e *UnknownPolicyError) Error() string {
+	return fmt.Sprintf("ratelimit: the limiter has no policy %q", e.ID)
+}
+
+// Policies returns the policies of all gates that were made, as they are in force,
+// sorted by ID.
+func (l *Limiter) Policies() []Policy {
+	if l == nil || !l.ready {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []Policy
+	for _, c := range l.counters {
+		p := c.policy
+		p.Lock = slices.Clone(p.Lock)
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(p, q Policy) int { return strings.Compare(p.ID, q.ID) })
+	return all
+}
+
+// Update changes a policy of all gates that have it. The change is in force at the
+// next decision, and calls that wait try again. Counters are kept: what was charged
+// stays charged, a bucket owes the tokens that it owed and refills at its new pace
+// from now on, and a window that is longer counts what is still known of it. Where the
+// length of a sliding window changes, all that it counted counts as charged now.
+//
+// Several updates of one policy add up: each changes what the one before has made of
+// it. A gate that is made later gets the policy as it is in force, whatever its Spec
+// says in the fields that a Patch has.
+//
+// If the policy would not be valid, or its store does not support it, Update returns an
+// error and changes nothing; if the limiter has no such policy, an
+// *UnknownPolicyError. In memory, Update stops all calls of the limiter for as long as
+// it takes to look at every key, some ten milliseconds for a million. A Redis store
+// converts a key at its next call.
+func (l *Limiter) Update(id string, patch Patch) error {
+	if l == nil || !l.ready {
+		return fmt.Errorf("ratelimit: zero Limiter; use New or Disabled")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old := l.counters[id]
+	if old == nil {
+		return &UnknownPolicyError{id}
+	}
+	p := patch.apply(old.policy)
+	if old.declared.Dynamic && patch.Limit != nil {
+		p.Dynamic = p.Limit != Unlimited && p.Limit != Blocked
+	}
+	cal, err := l.check(&p)
+	if err != nil {
+		return err
+	}
+	c := newCounter(p, int(old.num), cal)
+	c.succeed(old)
+	l.counters[id] = c
+	l.mem.replace(old, c)
+	l.refreshAll()
+	l.watchers.wakeAll(c)
+	return nil
+}
+
+// Subscribe has the limiter tell o of each decision from now on, besides other
+// observers, until the function that it returns is called. That may be done several
+// times. Decisions under way may still be told.
+func (l *Limiter) Subscribe(o Observer) (unsubscribe func()) {
+	if l == nil || !l.ready || o == nil {
+		return func() {}
+	}
+	s := &subscription{o}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.observers = append(slices.Clip(l.observers), s)
+	l.refreshAll()
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if i := slices.Index(l.observers, s); i >= 0 {
+			l.observers = slices.Delete(slices.Clone(l.observers), i, i+1)
+			l.refreshAll()
+		}
+	}
+}
+
+// succeed makes c, which takes the place of old, know what old has counted, also while
+// c counts nothing.
+func (c *counter) succeed(old *counter) {
+	c.common = old.common
+	if c.kind != counted {
+		c.rule, c.rate, c.fillQ, c.fillR = old.rule, old.rate, old.fillQ, old.fillR
+		c.algorithm, c.queue, c.window, c.calendar = old.algorithm, old.queue, old.window, old.calendar
+		c.pace = old.pace
+	}
+}
+
+// latest returns what c counts as now. The caller has locked a shard.
+func (c *counter) latest() *counter {
+	for n := c.replaced.Load(); n != nil; n = c.replaced.Load() {
+		c = n
+	}
+	return c
+}
+
+// replace has c count in place of old, with which it shares its number.
+func (m *memory) replace(old, c *counter) {
+	for i := range m.shards {
+		m.shards[i].mu.Lock()
+	}
+	m.overflow.Lock()
+	now := m.now()
+	for i := range m.shards {
+		s := &m.shards[i]
+		for j := uint32(1); j <= s.used; j++ {
+			e := s.entry(j)
+			if e.meta == freeEntry || e.meta>>8 != old.num {
+				continue
+			}
+			if old.rule == recorded {
+				c.adoptRecord(s.records.all[e.part], old, m.nowFor(old, now))
+			} else {
+				c.adopt(e, old, now)
+			}
+		}
+	}
+	c.adopt(&c.spill.entry, old, now)
+	if old.rule == recorded {
+		c.adoptRecord(&c.spill.record, old, m.nowFor(old, now))
+	}
+	if c.spill.clearAt.Load() != math.MinInt64 {
+		if c.rule == recorded {
+			c.spill.clearAt.Store(c.clearTime(&c.spill.record))
+		} else {
+			c.spill.clearAt.Store(c.clearAt(&c.spill.entry))
+		}
+	}
+	all := slices.Clone(*m.counters.Load())
+	all[c.num] = c
+	m.counters.Store(&all)
+	old.replaced.Store(c)
+	m.overflow.Unlock()
+	for i := range m.shards {
+		m.shards[i].mu.Unlock()
+	}
+}
+
+// pace is how long a window of a bucket is, in µs, and how many units come back in it.
+type pace struct{ window, limit int64 }
+
+// scale returns how long it takes at one pace to get back what takes d + part/den µs at
+// another, rounded up.
+func (p pace) scale(from pace, d, part, den int64) int64 {
+	if den <= 0 {
+		den = 1
+	}
+	n := new(big.Int).Mul(big.NewInt(d), big.NewInt(den))
+	n.Add(n, big.NewInt(part))
+	n.Mul(n, big.NewInt(from.limit)).Mul(n, big.NewInt(p.window))
+	by := new(big.Int).Mul(big.NewInt(den), big.NewInt(from.window))
+	by.Mul(by, big.NewInt(p.limit))
+	n.Add(n, by).Sub(n, big.NewInt(1)).Quo(n, by)
+	const most = 1 << 52
+	if !n.IsInt64() || n.Int64() > most {
+		return most
+	}
+	return n.Int64()
+}
+
+// adopt makes an entry of old's one of c's.
+func (c *counter) adopt(e *entry, old *counter, now int64) {
+	if c.rule != tokenBucket || c.pace == old.pace {
+		return
+	}
+	t := max(now, e.last)
+	if d := e.base - t; d > 0 || d == 0 && e.part > 0 {
+		e.base, e.part = t+c.pace.scale(old.pace, d, int64(e.part), old.den), 0
+	}
+}
+
+// adoptRecord makes a record of old's one of c's.
+func (c *counter) adoptRecord(r *record, old *counter, now int64) {
+	view, t, _ := old.settleRecord(r, now)
+	if view != r {
+		return // it says nothing
+	}
+	switch to := c.algorithm.(type) {
+	case *bucket:
+		from := old.algorithm.(*bucket)
+		limit := r.limit
+		if !c.dynamic && c.kind == counted {
+			limit = c.policy.Limit
+		}
+		if *to == *from && limit == r.limit {
+			return
+		}
+		l := from.missing(r, ask{t: t, limit: r.limit, capacity: old.capacity})
+		hi, lo := bits.Mul64(uint64(l.part), uint64(to.window))
+		part, rest := bits.Div64(hi, lo, uint64(from.window))
+		if rest > 0 {
+			part++
+		}
+		if l.part = int64(part); l.part >= to.window {
+			l.whole, l.part = l.whole+1, 0
+		}
+		r.used, r.part, r.base, r.last, r.limit = l.whole, l.part, t, t, limit
+		r.holds = r.holds[:0] // what they charged stays charged
+	case *slidingWindowRule:
+		from := old.algorithm.(*slidingWindowRule)
+		if *to == *from {
+			return
+		}
+		used := from.used(r, t)
+		r.parts, r.holds = r.parts[:0], r.holds[:0]
+		r.base = longAgo
+		if used > 0 {
+			to.charge(r, ask{t: t, cost: used, capacity: math.MaxInt64})
+		}
+	case *leaky:
+		from := old.algorithm.(*leaky)
+		if *to == *from {
+			return
+		}
+		inside := from.inside(r, t)
+		r.holes, r.holds = r.holes[:0], r.holds[:0]
+		r.base, r.used, r.last = t, inside, t
+	case *warming:
+		from := old.algorithm.(*warming)
+		if *to == *from {
+			return
+		}
+		if d := r.base - t; d > 0 || d == 0 && r.part > 0 {
+			r.base, r.part = t+c.pace.scale(old.pace, d, r.part, from.den), 0
+		} else {
+			r.used, r.frac = from.cold(r, t)
+			r.base, r.part = t, 0
+		}
+		r.frac = 0
+	}
+}

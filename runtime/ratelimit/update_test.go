@@ -1,0 +1,334 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimittest"
+)
+
+// updatable are policies of every algorithm whose counters are kept, at 5 a minute.
+var updatable = map[string]ratelimit.Policy{
+	"log":             {Algorithm: ratelimit.SlidingLog},
+	"log with lock":   {Algorithm: ratelimit.SlidingLog, Lock: []time.Duration{time.Millisecond}},
+	"window":          {Algorithm: ratelimit.FixedWindow},
+	"calendar window": {Algorithm: ratelimit.FixedWindow, Align: ratelimit.AlignMinute},
+	"sliding window":  {Algorithm: ratelimit.SlidingWindow},
+	"bucket":          {Algorithm: ratelimit.TokenBucket},
+	"bucket record":   {Algorithm: ratelimit.TokenBucket, Refill: ratelimit.Interval},
+	"concurrency":     {Algorithm: ratelimit.Concurrency},
+}
+
+func updateLimit(t *testing.T, l *ratelimit.Limiter, limit int64) {
+	t.Helper()
+	if err := l.Update("p", ratelimit.Patch{Limit: &limit}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// calls counts how many of n calls are admitted.
+func calls(t *testing.T, gate *ratelimit.Gate, n int) (admitted int) {
+	t.Helper()
+	for range n {
+		_, err := gate.Acquire(t.Context(), one("k"))
+		switch {
+		case err == nil:
+			admitted++
+		case !errors.Is(err, ratelimit.ErrLimited):
+			t.Fatal(err)
+		}
+	}
+	return admitted
+}
+
+func TestAnUpdateIsInForceAtTheNextDecisionAndKeepsCounters(t *testing.T) {
+	t.Parallel()
+	for name, policy := range updatable {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+			l := ratelimit.New(ratelimit.WithClock(clock))
+			policy.ID, policy.Limit = "p", 5
+			if policy.Algorithm != ratelimit.Concurrency && policy.Align == "" {
+				policy.Window = time.Minute
+			}
+			gate, err := l.Gate(&ratelimit.Spec{Policies: []ratelimit.Policy{policy}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := calls(t, gate, 3); n != 3 {
+				t.Fatalf("%d of the first 3 calls", n)
+			}
+			for _, step := range []struct{ limit, want int64 }{
+				{4, 1}, // one is left
+				{10, 6},
+				{3, 0},
+				{ratelimit.Blocked, 0},
+				{12, 2},
+				{ratelimit.Unlimited, 20}, // which are not counted
+				{13, 1},
+			} {
+				updateLimit(t, l, step.limit)
+				clock.Advance(2 * time.Millisecond) // past any lock
+				if n := calls(t, gate, 20); int64(n) != step.want {
+					t.Errorf("at %d: %d calls are admitted, want %d", step.limit, n, step.want)
+				}
+			}
+		})
+	}
+}
+
+func TestARaisedLimitLeavesNoOldWait(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []ratelimit.Policy{
+		{Algorithm: ratelimit.TokenBucket},
+		{Algorithm: ratelimit.TokenBucket, Refill: ratelimit.Interval},
+		{Algorithm: ratelimit.TokenBucket, Warmup: time.Second},
+		{Algorithm: ratelimit.LeakyBucket},
+	} {
+		t.Run(fmt.Sprintf("%v %v %v", policy.Algorithm, policy.Refill, policy.Warmup), func(t *testing.T) {
+			t.Parallel()
+			clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+			l := ratelimit.New(ratelimit.WithClock(clock))
+			policy.ID, policy.Limit, policy.Window = "p", 1, time.Hour
+			gate, err := l.Gate(&ratelimit.Spec{Policies: []ratelimit.Policy{policy}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if _, err := gate.Take(t.Context(), one("k")...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			limit, window := int64(60), time.Minute
+			if err := l.Update("p", ratelimit.Patch{Limit: &limit, Window: &window}); err != nil {
+				t.Fatal(err)
+			}
+			clock.Advance(4 * time.Second)
+			d, err := gate.Take(t.Context(), one("k")...)
+			if err != nil || !d.Allowed || d.Delay > time.Second {
+				t.Errorf("got %+v, %v", d, err)
+			}
+		})
+	}
+}
+
+func TestWaitingCallsHearOfAnUpdate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := ratelimit.New()
+		gate, err := l.Gate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Algorithm: ratelimit.TokenBucket, Limit: 1, Window: time.Hour}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if err := gate.Wait(t.Context(), one("k")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		limit, window := int64(1), time.Second
+		if err := l.Update("p", ratelimit.Patch{Limit: &limit, Window: &window}); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if took := time.Since(begin); took > 3*time.Second {
+			t.Errorf("the calls waited for %v", took)
+		}
+	})
+}
+
+func TestUpdatesThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	l := ratelimit.New()
+	gate, err := l.Gate(&ratelimit.Spec{Policies: []ratelimit.Policy{
+		{ID: "p", Algorithm: ratelimit.SlidingLog, Limit: 2, Window: time.Minute},
+		{ID: "d", Algorithm: ratelimit.TokenBucket, Dynamic: true, Window: time.Minute, Global: true},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := fmt.Sprint(l.Policies())
+	five, huge, none, negative := int64(5), int64(5000), time.Duration(0), -1
+	for _, tc := range []struct {
+		id    string
+		patch ratelimit.Patch
+	}{
+		{"p", ratelimit.Patch{Limit: new(int64)}},
+		{"p", ratelimit.Patch{Limit: &huge}}, // of a sliding log
+		{"p", ratelimit.Patch{Window: &none}},
+		{"p", ratelimit.Patch{Burst: &five}},
+		{"p", ratelimit.Patch{MaxQueue: &negative}},
+		{"d", ratelimit.Patch{Limit: &five}},
+	} {
+		if err := l.Update(tc.id, tc.patch); err == nil {
+			t.Errorf("%s: %+v is accepted", tc.id, tc.patch)
+		}
+	}
+	var unknown *ratelimit.UnknownPolicyError
+	if err := l.Update("x", ratelimit.Patch{}); !errors.As(err, &unknown) || unknown.ID != "x" {
+		t.Errorf("an unknown policy: %v", err)
+	}
+	for _, l := range []*ratelimit.Limiter{nil, {}} {
+		if l.Update("p", ratelimit.Patch{}) == nil || l.Policies() != nil {
+			t.Error("a zero limiter has policies")
+		}
+		l.Subscribe(nil)()
+	}
+	if after := fmt.Sprint(l.Policies()); after != before {
+		t.Errorf("got %s, want %s", after, before)
+	}
+	charges := []ratelimit.Charge{{Key: []byte("k"), Cost: 1}, {Cost: 1, Limit: 3}}
+	for i, want := range []bool{true, true, false} {
+		if d, err := gate.Take(t.Context(), charges...); err != nil || d.Allowed != want {
+			t.Errorf("call %d: %+v, %v", i, d, err)
+		}
+	}
+}
+
+func TestADynamicPolicyCanBeSwitched(t *testing.T) {
+	t.Parallel()
+	l := ratelimit.New()
+	gate, err := l.Gate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Dynamic: true, Window: time.Minute, Global: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func() bool {
+		d, err := gate.Take(t.Context(), ratelimit.Charge{Cost: 1, Limit: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Allowed
+	}
+	if !take() {
+		t.Error("the first call")
+	}
+	updateLimit(t, l, ratelimit.Blocked)
+	if take() {
+		t.Error("blocked")
+	}
+	updateLimit(t, l, ratelimit.Unlimited)
+	for range 5 {
+		if !take() {
+			t.Error("unlimited")
+		}
+	}
+	updateLimit(t, l, 0)
+	if !take() || take() {
+		t.Error("dynamic again: the counters were not kept")
+	}
+}
+
+func TestAGateThatIsMadeAfterAnUpdateHasIt(t *testing.T) {
+	t.Parallel()
+	l := ratelimit.New()
+	spec := &ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Limit: 5, Window: time.Minute}}}
+	first, err := l.Gate(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	updateLimit(t, l, 2)
+	second, err := l.Gate(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := calls(t, first, 1) + calls(t, second, 5); n != 2 {
+		t.Errorf("%d calls are admitted, want 2", n)
+	}
+	if p := l.Policies(); len(p) != 1 || p[0].Limit != 2 {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// Whatever happens at the same time, no more is admitted than by the greatest limit.
+func TestUpdatesWhileCallsAreDecided(t *testing.T) {
+	t.Parallel()
+	for name, policy := range updatable {
+		if policy.Algorithm == ratelimit.Concurrency || policy.Align != "" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+			l := ratelimit.New(ratelimit.WithClock(clock))
+			policy.ID, policy.Limit, policy.Window = "p", 40, time.Minute
+			policy.Lock, policy.Initial = nil, 0
+			specs := &ratelimit.Spec{Policies: []ratelimit.Policy{policy}}
+			gate, err := l.Gate(specs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, err := l.Gate(&ratelimit.Spec{Policies: []ratelimit.Policy{policy, {ID: "q", Limit: 4000, Window: time.Hour, Global: true}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var admitted atomic.Int64
+			var wg sync.WaitGroup
+			for i := range 4 {
+				wg.Go(func() {
+					for range 200 {
+						var err error
+						switch i % 2 {
+						case 0:
+							err = gate.Allow(context.Background(), []byte("k"))
+						default:
+							err = other.AllowAll(context.Background(), []ratelimit.Charge{{Key: []byte("k"), Cost: 1}, {Cost: 1}})
+						}
+						if err == nil {
+							admitted.Add(1)
+						} else if !errors.Is(err, ratelimit.ErrLimited) {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			for i := range 100 {
+				limit, window := int64(20+i%21), time.Minute+time.Duration(i%3)*time.Second
+				if err := l.Update("p", ratelimit.Patch{Limit: &limit, Window: &window}); err != nil {
+					t.Error(err)
+				}
+			}
+			wg.Wait()
+			if n := admitted.Load(); n > 40 {
+				t.Errorf("%d calls are admitted", n)
+			}
+		})
+	}
+}
+
+type counting struct{ n atomic.Int64 }
+
+func (c *counting) Decided(context.Context, *ratelimit.Event) { c.n.Add(1) }
+
+func TestSubscribersComeAndGo(t *testing.T) {
+	t.Parallel()
+	var first, second counting
+	l := ratelimit.New(ratelimit.WithObserver(&first), ratelimit.WithObserver(nil))
+	gate, err := l.Gate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Limit: 100, Window: time.Minute}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls(t, gate, 1)
+	leave := l.Subscribe(&second)
+	again := l.Subscribe(&second)
+	calls(t, gate, 1)
+	leave()
+	leave()
+	calls(t, gate, 1)
+	again()
+	calls(t, gate, 1)
+	if first.n.Load() != 4 || second.n.Load() != 3 {
+		t.Errorf("told of %d and %d decisions, want 4 and 3", first.n.Load(), second.n.Load())
+	}
+}
