@@ -75,7 +75,11 @@ func ids(names []string) []jen.Code {
 // call renders the call of a method of the wrapped value with the parameters.
 func (m *method) call(name string) *jen.Statement {
 	if m.wrapper.OfFunction() {
-		return m.callOf(jen.Id(name).Add(m.wrapper.typeArgs()))
+		fn := jen.Id(name)
+		if !m.wrapper.inferred() {
+			fn.Add(m.wrapper.typeArgs())
+		}
+		return m.callOf(fn)
 	}
 	return m.callOf(jen.Id(m.wrapper.recv).Dot(m.wrapper.field).Dot(name))
 }
@@ -192,6 +196,7 @@ func (m *method) refuse() []jen.Code {
 	}
 	f := m.wrapper.file
 	var out, ret []jen.Code
+	var names, types []string // of zero values; neighbours of one type share it
 	for i, zero := range m.zeros {
 		last := i == len(m.zeros)-1
 		switch {
@@ -202,9 +207,17 @@ func (m *method) refuse() []jen.Code {
 		case zero == "":
 			ret = append(ret, jen.Nil())
 		default:
-			out = append(out, jen.Var().Id(zero).Add(f.imports.typ(m.Sig.Results().At(i).Type())))
+			typ := f.imports.typeString(m.Sig.Results().At(i).Type())
+			if n := len(names); n > 0 && typ == types[n-1] {
+				names[n-1] += ", " + zero
+			} else {
+				names, types = append(names, zero), append(types, typ)
+			}
 			ret = append(ret, jen.Id(zero))
 		}
+	}
+	for i := range names {
+		out = append(out, jen.Var().Id(names[i]).Id(types[i]))
 	}
 	return append(out, jen.Return(ret...))
 }

@@ -200,7 +200,7 @@ func (w *wrapper) methodScope(pm *parser.Method) *scope {
 	}
 	f := w.file
 	mention := func(text string) {
-		for _, word := range identifiers.FindAllString(text, -1) {
+		for _, word := range identifiers.FindAllString(literals.ReplaceAllString(text, ""), -1) {
 			s.reserve(word)
 		}
 	}
@@ -218,7 +218,10 @@ func (w *wrapper) methodScope(pm *parser.Method) *scope {
 	return s
 }
 
-var identifiers = regexp.MustCompile(`[\pL_][\pL_\pN]*`)
+var (
+	identifiers = regexp.MustCompile(`[\pL_][\pL_\pN]*`)
+	literals    = regexp.MustCompile("`[^`]*`" + `|"(?:[^"\\]|\\.)*"`) // tags of fields
+)
 
 func (m *method) limited() bool { return len(m.Policies) > 0 }
 

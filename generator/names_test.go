@@ -2,10 +2,12 @@ package generator
 
 import (
 	"go/ast"
+	"go/format"
 	"go/importer"
 	goparser "go/parser"
 	"go/token"
 	"go/types"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -148,10 +150,48 @@ func TestTypesAreWrittenAsGoTypesWritesThem(t *testing.T) {
 		written = append(written, tp.Constraint())
 	}
 	for _, typ := range written {
-		if got, want := im.typeString(typ), types.TypeString(typ, qualified); got != want {
+		if got, want := ungrouped(t, im.typeString(typ)), ungrouped(t, types.TypeString(typ, qualified)); got != want {
 			t.Errorf("written as %s, want %s", got, want)
 		}
 	}
+}
+
+// ungrouped writes a type with a type behind each name, and tags in double quotes.
+func ungrouped(t *testing.T, text string) string {
+	t.Helper()
+	x, err := goparser.ParseExpr(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	ast.Inspect(x, func(n ast.Node) bool {
+		list, ok := n.(*ast.FieldList)
+		if !ok || list == nil {
+			return true
+		}
+		var fields []*ast.Field
+		for _, f := range list.List {
+			if f.Tag != nil {
+				tag, err := strconv.Unquote(f.Tag.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.Tag.Value = strconv.Quote(tag)
+			}
+			if len(f.Names) == 0 {
+				fields = append(fields, f)
+			}
+			for _, name := range f.Names {
+				fields = append(fields, &ast.Field{Names: []*ast.Ident{name}, Type: f.Type, Tag: f.Tag})
+			}
+		}
+		list.List = fields
+		return true
+	})
+	var b strings.Builder
+	if err := format.Node(&b, token.NewFileSet(), x); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 func TestRenamedTypeParametersAreRenamedWhereverTheyOccur(t *testing.T) {
@@ -163,7 +203,7 @@ func TestRenamedTypeParametersAreRenamedWhereverTheyOccur(t *testing.T) {
 		im.tparams[tp.Obj()] = tp.Obj().Name() + "9"
 	}
 	for i, want := range map[int]string{
-		0:  "func(x int, _ int, rest ...func(T9) (G[T9, P9], error)) (n int, err error)",
+		0:  "func(x, _ int, rest ...func(T9) (G[T9, P9], error)) (n int, err error)",
 		2:  "interface{M(T9) Q9; N() (R9, any); error; interface{String() string}}",
 		4:  "chan (<-chan *GA[T9])",
 		10: "*Holder[T9, P9, Q9, R9]",

@@ -40,9 +40,9 @@ func TestPlanTellsMissingStaleAndOrphaned(t *testing.T) {
 	write(t, path("same"), Header+"\nsame", 0o644)
 	write(t, path("stale"), Header+"\nold", 0o644)
 	write(t, path("orphan"), Header+"\n", 0o644)
-	write(t, path("empty"), "", 0o644)
+	write(t, path(OutputName), "", 0o644)
 	files := []File{
-		{path("empty"), []byte(Header + "\n")},
+		{path(OutputName), []byte(Header + "\n")},
 		{path("missing"), []byte(Header + "\n")},
 		{path("same"), []byte(Header + "\nsame")},
 		{path("stale"), []byte(Header + "\nnew")},
@@ -55,7 +55,7 @@ func TestPlanTellsMissingStaleAndOrphaned(t *testing.T) {
 	for _, c := range changes {
 		got[filepath.Base(c.Path)] = c.Kind
 	}
-	want := map[string]Kind{"empty": Stale, "missing": Missing, "stale": Stale, "orphan": Orphaned}
+	want := map[string]Kind{OutputName: Stale, "missing": Missing, "stale": Stale, "orphan": Orphaned}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("plan %v, want %v", got, want)
 	}

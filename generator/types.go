@@ -290,10 +290,16 @@ func (w *typeWriter) tuple(t *types.Tuple, variadic bool) {
 			w.WriteString(", ")
 		}
 		v := t.At(i)
+		last := i == t.Len()-1
 		if v.Name() != "" {
-			w.WriteString(v.Name() + " ")
+			w.WriteString(v.Name())
+			// Neighbours of one type share it.
+			if !last && !(variadic && i == t.Len()-2) && types.Identical(v.Type(), t.At(i+1).Type()) && w.text(v.Type()) == w.text(t.At(i+1).Type()) {
+				continue
+			}
+			w.WriteByte(' ')
 		}
-		if variadic && i == t.Len()-1 {
+		if variadic && last {
 			w.WriteString("...")
 			w.write(v.Type().(*types.Slice).Elem())
 		} else {
@@ -301,6 +307,13 @@ func (w *typeWriter) tuple(t *types.Tuple, variadic bool) {
 		}
 	}
 	w.WriteByte(')')
+}
+
+// text returns what w would write.
+func (w *typeWriter) text(t types.Type) string {
+	other := typeWriter{typeName: w.typeName, length: w.length}
+	other.write(t)
+	return other.String()
 }
 
 func (w *typeWriter) structure(t *types.Struct) {
@@ -316,7 +329,11 @@ func (w *typeWriter) structure(t *types.Struct) {
 		}
 		w.write(v.Type())
 		if tag := t.Tag(i); tag != "" {
-			w.WriteString(" " + strconv.Quote(tag))
+			if strconv.CanBackquote(tag) {
+				w.WriteString(" `" + tag + "`")
+			} else {
+				w.WriteString(" " + strconv.Quote(tag))
+			}
 		}
 	}
 	w.WriteByte('}')

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"go/types"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -120,13 +121,37 @@ func (w *wrapper) receiver() string {
 // typeParams renders the type parameter list of a declaration, "[K comparable]".
 func (w *wrapper) typeParams() *jen.Statement {
 	var ps []jen.Code
-	for tp := range w.TypeParams() {
-		ps = append(ps, w.file.imports.typ(tp).Id(w.file.imports.constraint(tp)))
+	list := slices.Collect(w.TypeParams())
+	for i, tp := range list {
+		p := w.file.imports.typ(tp)
+		if i+1 == len(list) || !types.Identical(list[i+1].Constraint(), tp.Constraint()) || w.file.imports.constraint(list[i+1]) != w.file.imports.constraint(tp) {
+			p.Id(w.file.imports.constraint(tp)) // which neighbours share
+		}
+		ps = append(ps, p)
 	}
 	if len(ps) == 0 {
 		return jen.Null()
 	}
 	return jen.Types(ps...)
+}
+
+// inferred reports whether a call of the source, a generic function, need not name its
+// type arguments.
+func (w *wrapper) inferred() bool {
+	seen := map[*types.TypeName]bool{}
+	note := typeWriter{typeName: func(tn *types.TypeName) string {
+		seen[tn] = true
+		return ""
+	}}
+	for v := range w.Methods[0].Sig.Params().Variables() {
+		note.write(v.Type())
+	}
+	for tp := range w.TypeParams() {
+		if !seen[tp.Obj()] {
+			return false
+		}
+	}
+	return true
 }
 
 // typeArgs renders the type arguments of a use, "[K]".
