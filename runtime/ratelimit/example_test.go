@@ -58,3 +58,26 @@ func ExampleGate_Take() {
 	// true account 30 0s <nil>
 	// false account 30 6m0s <nil>
 }
+
+func ExampleLimiter_Update() {
+	limiter := ratelimit.New()
+	gate := limiter.MustGate(&ratelimit.Spec{
+		Method:   "pay.Service.PlaceOrder",
+		Policies: []ratelimit.Policy{{ID: "orders", Limit: 2, Window: time.Minute}},
+	})
+	ctx, key := context.Background(), []byte("ann")
+	fmt.Println(gate.Allow(ctx, key), gate.Allow(ctx, key), gate.Allow(ctx, key) == nil)
+
+	limit := int64(3)
+	if err := limiter.Update("orders", ratelimit.Patch{Limit: &limit}); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(gate.Allow(ctx, key), gate.Allow(ctx, key) == nil)
+	for _, p := range limiter.Policies() {
+		fmt.Println(p.ID, p.Bound())
+	}
+	// Output:
+	// <nil> <nil> false
+	// <nil> false
+	// orders at most 3 in any 1m0s
+}
