@@ -33,6 +33,12 @@
 //	-format text|json|github
 //		print problems as text, as JSON, or as commands that annotate lines on GitHub
 //
+// What is slow to ask the go command for, the names of files in its build cache, is
+// kept from one run to the next in the directory ratelimitgen of the user's cache
+// directory (os.UserCacheDir), or in the directory that the environment variable
+// RATELIMITGEN_CACHE names; its value "off" keeps nothing. It takes little room, holds
+// nothing of the code, and may be removed at any time.
+//
 // The exit status is 0 if everything is done (check: nothing to do), 1 if there
 // are problems in the directives or the code they stand in (check: or files that
 // differ), and 2 if ratelimitgen could not do its work. With status 1 or 2 nothing
@@ -184,6 +190,7 @@ func (c *command) generate(args []string, check bool) int {
 		return c.trouble(fmt.Errorf("%s is not a directory", dir))
 	}
 	cfg.Dir = dir
+	cfg.Remember = cacheDir()
 	cfg.Needs, cfg.NeedsOfRequests = generator.Imports(), generator.RequestImports()
 
 	res, err := parser.Parse(c.ctx, cfg)
@@ -227,6 +234,27 @@ func (c *command) generate(args []string, check bool) int {
 		fmt.Fprintf(c.stdout, "%s %s\n", verb, relative(dir, ch.Path))
 	}
 	return exitDone
+}
+
+// cacheDir returns where one run leaves for the next what is slow to find out, or ""
+// for nowhere.
+func cacheDir() string {
+	dir := os.Getenv("RATELIMITGEN_CACHE")
+	if dir == "off" {
+		return ""
+	}
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		dir = filepath.Join(user, "ratelimitgen")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "exports")
 }
 
 // report lists what check found.

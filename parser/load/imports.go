@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"io/fs"
 	"os"
 
 	"golang.org/x/tools/go/gcexportdata"
@@ -47,6 +48,13 @@ func (ld *loader) readExport(path string) (pkg *types.Package, err error) {
 		return nil, fmt.Errorf("no export data for %s", path)
 	}
 	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		// What was remembered went away just now.
+		if err := ld.askExports([]string{path}); err != nil {
+			return nil, err
+		}
+		f, err = os.Open(ld.exported[path])
+	}
 	if err != nil {
 		return nil, err
 	}

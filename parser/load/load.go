@@ -61,7 +61,6 @@ import (
 	"go/token"
 	"go/types"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -99,6 +98,11 @@ type Config struct {
 	// Stubs are the sources, by directory, that stand for output which signatures
 	// mention: types without methods.
 	Stubs map[string][]byte
+	// Remember is the absolute path of a directory in which the names of export files
+	// are kept from one run to the next; nothing is kept if it is empty. It is made if
+	// it is not there, holds some hundred bytes for each package that was taken from
+	// export data in the last 30 days, and may be removed at any time.
+	Remember string
 	// Output reports whether a file is left out: what a former run wrote must not
 	// influence this one.
 	Output func(src []byte) bool
@@ -163,6 +167,7 @@ type loader struct {
 	// imported holds the types of every package that was asked for.
 	imported map[string]*types.Package
 	exported map[string]string // export data files by import path
+	exports  *exports
 	failed   map[string]error
 	checking map[string]bool // being checked from source, to find cycles
 	resolved map[string]bool // seen by resolve
@@ -201,10 +206,14 @@ func (cfg Config) load(ctx context.Context, patterns []string) (*Result, error) 
 		checking: map[string]bool{},
 		resolved: map[string]bool{"unsafe": true, "C": true},
 	}
-	var err error
-	if ld.sizes, err = goSizes(ctx, cfg.Dir); err != nil {
+	env, err := goEnv(ctx, cfg.Dir)
+	if err != nil {
 		return nil, err
 	}
+	if ld.sizes, err = env.sizes(); err != nil {
+		return nil, err
+	}
+	ld.exports = newExports(cfg.Remember, env, cfg.Tags, ld.graph)
 	listed, err := ld.list(packages.NeedName|packages.NeedFiles|packages.NeedImports|packages.NeedDeps|packages.NeedModule,
 		slices.Concat(patterns, cfg.Also))
 	if err != nil {
@@ -298,26 +307,6 @@ func (ld *loader) list(mode packages.LoadMode, patterns []string) ([]*packages.P
 		return nil, fmt.Errorf("go list: %w", err)
 	}
 	return pkgs, nil
-}
-
-// goSizes returns the sizes of the platform that the go command builds for in dir,
-// which its own configuration decides as well as the environment.
-func goSizes(ctx context.Context, dir string) (types.Sizes, error) {
-	cmd := exec.CommandContext(ctx, "go", "env", "GOARCH")
-	cmd.Dir = dir
-	out, err := cmd.Output()
-	if ctxErr := ctx.Err(); ctxErr != nil {
-		return nil, ctxErr
-	}
-	if err != nil {
-		return nil, fmt.Errorf("go env: %w", err)
-	}
-	arch := strings.TrimSpace(string(out))
-	sizes := types.SizesFor("gc", arch)
-	if sizes == nil {
-		return nil, fmt.Errorf("go env: GOARCH is %q, whose sizes are not known", arch)
-	}
-	return sizes, nil
 }
 
 // parse reads the files of node.

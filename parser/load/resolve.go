@@ -78,14 +78,8 @@ func (ld *loader) resolve(roots []*Package, also ...string) error {
 			return nil
 		}
 		slices.Sort(outside)
-		pkgs, err := ld.list(packages.NeedName|packages.NeedExportFile, outside)
-		if err != nil {
+		if err := ld.findExports(outside); err != nil {
 			return err
-		}
-		for _, p := range pkgs {
-			if p.ExportFile != "" {
-				ld.exported[p.PkgPath] = p.ExportFile
-			}
 		}
 		// What does not compile has no export data, but its signatures may be fine.
 		for _, path := range outside {
@@ -100,6 +94,40 @@ func (ld *loader) resolve(roots []*Package, also ...string) error {
 		}
 		outside = nil
 	}
+}
+
+// findExports finds the export files of packages.
+func (ld *loader) findExports(paths []string) error {
+	var unknown []string
+	for _, path := range paths {
+		if file := ld.exports.recall(path); file != "" {
+			ld.exported[path] = file
+		} else {
+			unknown = append(unknown, path)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	return ld.askExports(unknown)
+}
+
+// askExports asks the go command for the export files of packages, which compiles
+// what is not in the build cache.
+func (ld *loader) askExports(paths []string) error {
+	pkgs, err := ld.list(packages.NeedName|packages.NeedExportFile, paths)
+	if err != nil {
+		return err
+	}
+	found := map[string]string{}
+	for _, p := range pkgs {
+		if p.ExportFile != "" {
+			found[p.PkgPath] = p.ExportFile
+		}
+	}
+	maps.Copy(ld.exported, found)
+	ld.exports.remember(found)
+	return nil
 }
 
 // importsOf returns the import paths that the signatures of p mention, as the
@@ -125,6 +153,4 @@ func (ld *loader) resolvePath(from, path string) string {
 	return path
 }
 
-func sortedKeys(m map[string]bool) []string {
-	return slices.Sorted(maps.Keys(m))
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
