@@ -330,7 +330,6 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 		full bool
 	}
 	var files []source
-	keep := depth
 	for _, name := range node.GoFiles {
 		if filepath.Ext(name) != ".go" {
 			continue
@@ -345,7 +344,7 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 		}
 		p.Names = append(p.Names, name)
 		full := depth == whole && (ld.cfg.Syntax == nil || ld.cfg.Syntax(name))
-		file, err := parseFile(ld.fset, name, src, full)
+		file, err := parseFile(ld.fset, name, src, depth, full)
 		if err != nil {
 			p.syntax[name] = err
 		}
@@ -361,13 +360,13 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 			p.conflicts = append(p.conflicts, err)
 			continue
 		}
-		files = append(files, source{file, full})
-		if keep == outlined && measured(file) {
-			keep = bodiless
+		if depth == outlined && measured(file) {
+			return ld.parse(node, bodiless)
 		}
+		files = append(files, source{file, full})
 	}
 	for _, f := range files {
-		sig := signatures(f.file, keep, nameOf)
+		sig := signatures(f.file, depth, nameOf)
 		if !ld.cfg.Full && sized(sig) {
 			return nil, errSized
 		}
