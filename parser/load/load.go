@@ -123,6 +123,7 @@ type Package struct {
 	// Errors are what the type checker found.
 	Errors []error
 
+	asked      bool // by a pattern
 	signatures []*ast.File
 	stub       *ast.File        // the last of the signatures, or nil
 	syntax     map[string]error // by file, why it is not known in full
@@ -173,6 +174,7 @@ type loader struct {
 	resolved map[string]bool // seen by resolve
 	foreign  map[string]bool // outside of the main modules, but depending on them
 	sizes    types.Sizes
+	troubled bool // a package that was checked has errors
 	// full is the same with Config.Full, once something needed it.
 	full *Result
 }
@@ -317,6 +319,7 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 	p := &Package{
 		Path:     node.PkgPath,
 		Name:     node.Name,
+		asked:    depth == whole,
 		syntax:   map[string]error{},
 		embedded: map[string]bool{},
 		ld:       ld,
@@ -469,8 +472,16 @@ func (ld *loader) types(p *Package) *types.Package {
 		return p.Types
 	}
 	ld.checking[p.Path] = true
-	conf := ld.config(p, func(err error) { p.Errors = append(p.Errors, err) })
+	conf := ld.config(p, func(err error) {
+		p.Errors = append(p.Errors, err)
+		ld.troubled = true
+	})
 	pkg, _ := conf.Check(p.Path, ld.fset, p.signatures, nil)
+	if !p.asked && !ld.troubled {
+		// Only what does not resolve is looked for in there, and all that p depends on
+		// has been checked.
+		p.signatures, p.stub = nil, nil
+	}
 	if pkg == nil {
 		pkg = types.NewPackage(p.Path, p.Name)
 	}

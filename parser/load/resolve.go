@@ -13,6 +13,7 @@ func ofMain(p *packages.Package) bool { return p.Module != nil && p.Module.Main 
 
 // addToGraph adds p, whose imports have been added before.
 func (ld *loader) addToGraph(p *packages.Package) {
+	p.IgnoredFiles = nil // many, and not looked at
 	ld.graph[p.PkgPath] = p
 	for _, dep := range p.Imports {
 		if !ofMain(p) && (ofMain(dep) || ld.foreign[dep.PkgPath]) {
