@@ -190,7 +190,7 @@ func (c *command) generate(args []string, check bool) int {
 		return c.trouble(fmt.Errorf("%s is not a directory", dir))
 	}
 	cfg.Dir = dir
-	cfg.Remember = cacheDir()
+	cfg.Remember = cacheDir(os.Getenv("RATELIMITGEN_CACHE"))
 	cfg.Needs, cfg.NeedsOfRequests = generator.Imports(), generator.RequestImports()
 
 	res, err := parser.Parse(c.ctx, cfg)
@@ -237,9 +237,8 @@ func (c *command) generate(args []string, check bool) int {
 }
 
 // cacheDir returns where one run leaves for the next what is slow to find out, or ""
-// for nowhere.
-func cacheDir() string {
-	dir := os.Getenv("RATELIMITGEN_CACHE")
+// for nowhere, if dir is what the user says.
+func cacheDir(dir string) string {
 	if dir == "off" {
 		return ""
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"go/types"
+	"os"
 	"os/exec"
 )
 
@@ -37,6 +38,17 @@ func goEnv(ctx context.Context, dir string) (environment, error) {
 		return nil, fmt.Errorf("go env: %w", err)
 	}
 	return env, nil
+}
+
+// goCommandEnv returns the environment for a go command that lists packages. It ends
+// so soon that collecting all garbage on the way costs it a tenth of its time; that
+// it need not takes it some more megabytes.
+func goCommandEnv() []string {
+	env := os.Environ()
+	if os.Getenv("GOGC") == "" {
+		env = append(env, "GOGC=400")
+	}
+	return env
 }
 
 // sizes returns the sizes of the platform that the go command builds for.

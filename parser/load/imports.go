@@ -97,7 +97,7 @@ func (p *Package) Import(file *ast.File, name string) (*types.Package, error) {
 			continue
 		}
 		// The signatures may have had no need for it.
-		needs := &Package{Path: p.Path, signatures: []*ast.File{{Imports: []*ast.ImportSpec{spec}}}}
+		needs := &Package{Path: p.Path, imports: true, signatures: []*ast.File{{Imports: []*ast.ImportSpec{spec}}}}
 		if err := p.ld.resolve([]*Package{needs}); err != nil {
 			return nil, err
 		}

@@ -123,7 +123,11 @@ type Package struct {
 	// Errors are what the type checker found.
 	Errors []error
 
-	asked      bool // by a pattern
+	depth      depth
+	clause     token.Pos     // of the name in the first file, if one was parsed
+	unread     []*unreadFile // of an outline, what nothing was needed of so far
+	noted      int           // how many of signatures mentions has seen
+	imports    bool          // stands for imports of which any name may be needed
 	signatures []*ast.File
 	stub       *ast.File        // the last of the signatures, or nil
 	syntax     map[string]error // by file, why it is not known in full
@@ -181,6 +185,10 @@ type loader struct {
 
 // errSized is that an outline does not do: something depends on sizes.
 var errSized = errors.New("a type or constant depends on unsafe.Sizeof or the like, which an outline cannot tell")
+
+// errMeasured is that an outline does not do for one package: something depends on a
+// length.
+var errMeasured = errors.New("a type or constant depends on a length, which an outline cannot tell")
 
 // Load loads the packages that patterns name. It returns an error if the go
 // command cannot be run at all.
@@ -301,6 +309,7 @@ func (ld *loader) list(mode packages.LoadMode, patterns []string) ([]*packages.P
 		Dir:        ld.cfg.Dir,
 		BuildFlags: flags,
 		Fset:       ld.fset,
+		Env:        goCommandEnv(),
 	}, patterns...)
 	if ctxErr := ld.ctx.Err(); ctxErr != nil {
 		return nil, ctxErr // go/packages does not wrap it
@@ -311,7 +320,8 @@ func (ld *loader) list(mode packages.LoadMode, patterns []string) ([]*packages.P
 	return pkgs, nil
 }
 
-// parse reads the files of node.
+// parse reads the files of node. Those of an outlined package are only looked
+// through; take parses them.
 func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 	if depth == outlined && ld.cfg.Full {
 		depth = bodiless
@@ -319,7 +329,7 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 	p := &Package{
 		Path:     node.PkgPath,
 		Name:     node.Name,
-		asked:    depth == whole,
+		depth:    depth,
 		syntax:   map[string]error{},
 		embedded: map[string]bool{},
 		ld:       ld,
@@ -327,12 +337,6 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 	if node.Module != nil && node.Module.GoVersion != "" {
 		p.GoVersion = "go" + node.Module.GoVersion
 	}
-	nameOf := packageNames(node)
-	type source struct {
-		file *ast.File
-		full bool
-	}
-	var files []source
 	for _, name := range node.GoFiles {
 		if filepath.Ext(name) != ".go" {
 			continue
@@ -346,41 +350,10 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 			continue
 		}
 		p.Names = append(p.Names, name)
-		full := depth == whole && (ld.cfg.Syntax == nil || ld.cfg.Syntax(name))
-		file, err := parseFile(ld.fset, name, src, depth, full)
-		if err != nil {
-			p.syntax[name] = err
-		}
-		if file == nil {
-			continue
-		}
-		if len(files) == 0 {
-			// What the go command says may be the name of a package that is left out.
-			p.Name = file.Name.Name
-		} else if file.Name.Name != p.Name {
-			err := ld.conflict(files[0].file, file, p.Dir)
-			p.syntax[name] = err
-			p.conflicts = append(p.conflicts, err)
-			continue
-		}
-		if depth == outlined && measured(file) {
-			return ld.parse(node, bodiless)
-		}
-		files = append(files, source{file, full})
-	}
-	for _, f := range files {
-		sig := signatures(f.file, depth, nameOf)
-		if !ld.cfg.Full && sized(sig) {
-			return nil, errSized
-		}
-		p.signatures = append(p.signatures, sig)
-		if f.full {
-			p.Files = append(p.Files, f.file)
-		}
-		if depth != outlined {
-			for path := range embeddedPaths(sig, nameOf) {
-				p.embedded[ld.resolvePath(p.Path, path)] = true
-			}
+		if depth == outlined {
+			p.unread = append(p.unread, lookThrough(name, src))
+		} else if _, err := ld.addFile(p, name, src); err != nil {
+			return nil, err
 		}
 	}
 	if src := ld.cfg.Stubs[p.Dir]; src != nil {
@@ -393,6 +366,46 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 	}
 	ld.source[node.PkgPath] = p
 	return p, nil
+}
+
+// addFile parses a file of p as far as the depth of p needs and returns what it
+// adds to the signatures, or nil if nothing could be made of the file.
+func (ld *loader) addFile(p *Package, name string, src []byte) (*ast.File, error) {
+	full := p.depth == whole && (ld.cfg.Syntax == nil || ld.cfg.Syntax(name))
+	file, err := parseFile(ld.fset, name, src, p.depth, full)
+	if err != nil {
+		p.syntax[name] = err
+	}
+	if file == nil {
+		return nil, nil
+	}
+	if p.clause == token.NoPos {
+		// What the go command says may be the name of a package that is left out.
+		p.Name, p.clause = file.Name.Name, file.Name.Pos()
+	} else if file.Name.Name != p.Name {
+		err := ld.conflict(p, file)
+		p.syntax[name] = err
+		p.conflicts = append(p.conflicts, err)
+		return nil, nil
+	}
+	if p.depth == outlined && measured(file) {
+		return nil, errMeasured
+	}
+	nameOf := packageNames(ld.graph[p.Path])
+	sig := signatures(file, p.depth, nameOf)
+	if !ld.cfg.Full && sized(sig) {
+		return nil, errSized
+	}
+	p.signatures = append(p.signatures, sig)
+	if full {
+		p.Files = append(p.Files, file)
+	}
+	if p.depth != outlined {
+		for path := range embeddedPaths(sig, nameOf) {
+			p.embedded[ld.resolvePath(p.Path, path)] = true
+		}
+	}
+	return sig, nil
 }
 
 // stubName is the name that positions in stubs have.
@@ -426,15 +439,15 @@ func readFile(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// conflict is what the go command says of two files of a directory that do not
-// belong to the same package.
-func (ld *loader) conflict(a, b *ast.File, dir string) *Error {
-	of := func(f *ast.File) string {
-		return fmt.Sprintf("%s (%s)", f.Name.Name, filepath.Base(ld.position(f.Name.Pos()).Filename))
+// conflict is what the go command says of a file that does not belong to the same
+// package as others of p.
+func (ld *loader) conflict(p *Package, file *ast.File) *Error {
+	of := func(name string, clause token.Pos) string {
+		return fmt.Sprintf("%s (%s)", name, filepath.Base(ld.position(clause).Filename))
 	}
 	return &Error{
-		Pos: ld.position(b.Name.Pos()).String(),
-		Msg: fmt.Sprintf("found packages %s and %s in %s", of(a), of(b), ld.relative(dir)),
+		Pos: ld.position(file.Name.Pos()).String(),
+		Msg: fmt.Sprintf("found packages %s and %s in %s", of(p.Name, p.clause), of(file.Name.Name, file.Name.Pos()), ld.relative(p.Dir)),
 	}
 }
 
@@ -477,7 +490,7 @@ func (ld *loader) types(p *Package) *types.Package {
 		ld.troubled = true
 	})
 	pkg, _ := conf.Check(p.Path, ld.fset, p.signatures, nil)
-	if !p.asked && !ld.troubled {
+	if p.depth != whole && !ld.troubled {
 		// Only what does not resolve is looked for in there, and all that p depends on
 		// has been checked.
 		p.signatures, p.stub = nil, nil

@@ -28,8 +28,8 @@ func (ld *loader) addToGraph(p *packages.Package) {
 // the same path.
 func (ld *loader) fromSource(p *packages.Package) bool { return ofMain(p) || ld.foreign[p.PkgPath] }
 
-// resolve parses what the signatures of roots need, transitively, and then asks
-// once for the export data of everything outside of the main modules.
+// resolve parses what the signatures of roots need, transitively, and then finds the
+// export data of everything outside of the main modules.
 func (ld *loader) resolve(roots []*Package, also ...string) error {
 	var outside []string
 	queue := slices.Clone(roots)
@@ -71,8 +71,23 @@ func (ld *loader) resolve(roots []*Package, also ...string) error {
 		for len(queue) > 0 {
 			p := queue[0]
 			queue = queue[1:]
-			if err := visit(ld.importsOf(p), outlined); err != nil {
+			mentioned := ld.mentions(p)
+			paths := sortedKeys(mentioned)
+			if err := visit(paths, outlined); err != nil {
 				return err
+			}
+			for _, path := range paths {
+				q := ld.source[path]
+				if q == nil {
+					continue
+				}
+				q, more, err := ld.take(q, mentioned[path])
+				if err != nil {
+					return err
+				}
+				if more {
+					queue = append(queue, q)
+				}
 			}
 		}
 		if len(outside) == 0 {
@@ -129,19 +144,6 @@ func (ld *loader) askExports(paths []string) error {
 	maps.Copy(ld.exported, found)
 	ld.exports.remember(found)
 	return nil
-}
-
-// importsOf returns the import paths that the signatures of p mention, as the
-// graph resolves them (a vendored path differs from the one written).
-func (ld *loader) importsOf(p *Package) []string {
-	var paths []string
-	for _, f := range p.signatures {
-		for _, spec := range f.Imports {
-			paths = append(paths, ld.resolvePath(p.Path, importPath(spec)))
-		}
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
 }
 
 // resolvePath returns the package path that an import in the package from means.

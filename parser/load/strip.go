@@ -46,6 +46,14 @@ type stripper struct {
 	ends    bool // a line end behind what was read ends a declaration
 	outline bool
 	blank   [][2]int // ranges, in order
+	declared
+}
+
+// declared is what an outline of a file declares.
+type declared struct {
+	names     []string // of types and constants, and words that are none
+	aliases   []string // those that something is assigned to
+	receivers []string // types of the receivers of exported methods
 }
 
 // file finds what is to be blanked out. It reports false if the text makes no
@@ -66,6 +74,11 @@ func (s *stripper) file() bool {
 				return false
 			}
 			continue
+		case start && s.outline && (string(word) == "type" || string(word) == "const"):
+			if !s.named() {
+				return false
+			}
+			continue
 		case tok == '(' || tok == '[' || tok == '{':
 			if !s.balanced() {
 				return false
@@ -82,13 +95,18 @@ func (s *stripper) file() bool {
 func (s *stripper) function(start int) bool {
 	tok, word := s.next()
 	method := tok == '('
+	var receiver []byte
 	if method {
-		if !s.balanced() {
+		var ok bool
+		if receiver, ok = s.receiver(); !ok {
 			return false
 		}
 		tok, word = s.next()
 	}
 	dropped := s.outline && tok == 'w' && !(method && ast.IsExported(string(word)))
+	if s.outline && !dropped {
+		s.receivers = append(s.receivers, string(receiver))
+	}
 	var last []byte // the word before the current token
 	for ; ; tok, word = s.next() {
 		switch tok {
@@ -109,6 +127,67 @@ func (s *stripper) function(start int) bool {
 			}
 		}
 		last = word
+	}
+}
+
+// receiver reads up to the end of a receiver and returns the name of its type: the
+// last word that is not in the list of type parameters.
+func (s *stripper) receiver() (name []byte, ok bool) {
+	for depth := 1; depth > 0; {
+		switch tok, word := s.next(); tok {
+		case 0, '{', '}', ']':
+			return nil, false
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case '[':
+			if !s.balanced() {
+				return nil, false
+			}
+		case 'w':
+			name = word
+		}
+	}
+	return name, true
+}
+
+// named reads a declaration of types or constants behind its keyword, and notes
+// their names: the words at the beginning of a line of it, and behind commas until
+// something else comes.
+func (s *stripper) named() bool {
+	grouped, first := false, true // in parentheses; a name may come
+	var name []byte               // the token before, if it was a name
+	for fresh := true; ; fresh = false {
+		tok, word := s.next()
+		last := name
+		name = nil
+		switch {
+		case tok == 'w' && first:
+			s.names = append(s.names, string(word))
+			name, first = word, false
+		case tok == '=' && last != nil:
+			s.aliases = append(s.aliases, string(last))
+		case tok == '(' && fresh:
+			grouped = true
+		case tok == '(' || tok == '[' || tok == '{':
+			if !s.balanced() {
+				return false
+			}
+		case tok == ')' && grouped:
+			grouped = false
+		case tok == ')' || tok == ']' || tok == '}':
+			return false
+		case tok == 0:
+			return s.pos >= len(s.src)
+		case tok == '\n' || tok == ';':
+			if !grouped {
+				return true
+			}
+			first = true
+		case tok == ',':
+			first = true
+		}
 	}
 }
 
