@@ -31,6 +31,9 @@ type Config struct {
 	Patterns []string
 	// Tags are build tags, as for go build -tags.
 	Tags string
+	// Remember is the absolute path of a directory that makes the next run faster (see
+	// load.Config); nothing is kept if it is empty.
+	Remember string
 	// Needs are the import paths that generated code may name, whether the annotated
 	// packages import them or not.
 	Needs []string
@@ -171,13 +174,14 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, n
 	}
 	cfg.stage("load", "")
 	loaded, err := load.Load(ctx, load.Config{
-		Dir:    cfg.Dir,
-		Tags:   cfg.Tags,
-		Also:   needs,
-		Output: scan.IsOutput,
-		Syntax: func(name string) bool { return hits[name] },
-		Full:   full,
-		Stubs:  stubs,
+		Dir:      cfg.Dir,
+		Tags:     cfg.Tags,
+		Also:     needs,
+		Remember: cfg.Remember,
+		Output:   scan.IsOutput,
+		Syntax:   func(name string) bool { return hits[name] },
+		Full:     full,
+		Stubs:    stubs,
 	}, slices.Compact(slices.Sorted(slices.Values(patterns)))...)
 	if err != nil {
 		return err

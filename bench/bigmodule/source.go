@@ -118,6 +118,18 @@ type Response struct {
 	Created time.Time
 }
 
+// Summary is what lists show of a Response.
+type Summary struct {
+	ID    string
+	Total int64
+}
+
+// Orders is what others want of a Service.
+type Orders interface {
+	Place(ctx context.Context, req *Request) (*Response, error)
+	Find(ctx context.Context, id string) (*Response, error)
+}
+
 // Service answers requests. It may be used by many goroutines.
 type Service struct {
 	mu     sync.Mutex

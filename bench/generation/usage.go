@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/ratelimitgen/ratelimitgen/bench/report"
@@ -28,10 +30,9 @@ func (m memory) String() string {
 	return fmt.Sprintf("%.0f", float64(m)/1e6)
 }
 
-// measure runs a program in dir.
-func measure(ctx context.Context, dir, name string, args ...string) (usage, error) {
+// measure runs a program.
+func measure(cmd *exec.Cmd) (usage, error) {
 	var out bytes.Buffer
-	cmd := newCommand(ctx, dir, name, args...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -44,7 +45,7 @@ func measure(ctx context.Context, dir, name string, args ...string) (usage, erro
 	close(stop)
 	u := <-peaks
 	if err != nil {
-		return usage{}, fmt.Errorf("%s: %w\n%s", filepath.Base(name), err, out.String())
+		return usage{}, fmt.Errorf("%s: %w\n%s", filepath.Base(cmd.Path), err, out.String())
 	}
 	u.wall = wall.Seconds()
 	// The kernel adds up what the process and all that it waited for used.
@@ -67,4 +68,38 @@ func median(runs []usage) usage {
 		own:      memory(of(func(u usage) float64 { return float64(u.own) })),
 		children: memory(of(func(u usage) float64 { return float64(u.children) })),
 	}
+}
+
+// and returns what two programs use one after the other.
+func (u usage) and(v usage) usage {
+	return usage{cpu: u.cpu + v.cpu, wall: u.wall + v.wall, own: max(u.own, v.own), children: max(u.children, v.children)}
+}
+
+// row is a program in a table.
+type row struct {
+	name string
+	usage
+}
+
+// printUsage prints a table, and an empty line behind it.
+func printUsage(rows ...row) error {
+	table := report.New("program", "CPU s", "wall s", "own peak MB", "children's peak MB")
+	for _, r := range rows {
+		table.Add(r.name, fmt.Sprintf("%.2f", r.cpu), fmt.Sprintf("%.2f", r.wall), r.own.String(), r.children.String())
+	}
+	if err := table.Write(os.Stdout); err != nil {
+		return err
+	}
+	fmt.Println()
+	return nil
+}
+
+// load says how busy the machine is.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) == 0 {
+		return "load not known"
+	}
+	return "load " + fields[0]
 }

@@ -49,7 +49,7 @@ func TestMeasureAddsUpTheTimeOfChildren(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := measure(t.Context(), t.TempDir(), self, "eat", "1", "1")
+	u, err := measure(exec.Command(self, "eat", "1", "1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestMeasureAddsUpTheTimeOfChildren(t *testing.T) {
 
 func TestMeasureReportsWhatAFailingProgramSays(t *testing.T) {
 	t.Parallel()
-	_, err := measure(t.Context(), t.TempDir(), "go", "no-such-command")
+	_, err := measure(exec.Command("go", "no-such-command"))
 	if err == nil || !strings.Contains(err.Error(), "no-such-command") {
 		t.Errorf("error %v, want one with the program's own words", err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 )
 
@@ -11,7 +12,7 @@ func TestMeasureTellsTheMemoryOfAProcessFromThatOfItsChildren(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := measure(t.Context(), t.TempDir(), self, "eat", "120")
+	u, err := measure(exec.Command(self, "eat", "120"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +20,7 @@ func TestMeasureTellsTheMemoryOfAProcessFromThatOfItsChildren(t *testing.T) {
 		t.Errorf("own peak %v MB, children's %v MB; want at least 120 and none", u.own, u.children)
 	}
 	// The shell is small, and its child is another program.
-	u, err = measure(t.Context(), t.TempDir(), "/bin/sh", "-c", self+" eat 120; true")
+	u, err = measure(exec.Command("/bin/sh", "-c", self+" eat 120; true"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,12 @@
 //	-v
 //		print on standard error where the time went
 //
+// What is slow to ask the go command for, the names of files in its build cache, is
+// kept from one run to the next in the directory ratelimitgen of the user's cache
+// directory (os.UserCacheDir), or in the directory that the environment variable
+// RATELIMITGEN_CACHE names; its value "off" keeps nothing. It takes little room, holds
+// nothing of the code, and may be removed at any time.
+//
 // The exit status is 0 if everything is done (check: nothing to do), 1 if there
 // are problems in the directives or the code they stand in (check: or files that
 // differ), and 2 if ratelimitgen could not do its work. With status 1 or 2 nothing
@@ -204,6 +210,7 @@ func (c *command) generate(args []string, check bool) int {
 		return c.trouble(fmt.Errorf("%s is not a directory", dir))
 	}
 	cfg.Dir = dir
+	cfg.Remember = cacheDir(os.Getenv("RATELIMITGEN_CACHE"))
 	cfg.Needs, cfg.NeedsOfRequests = generator.Imports(), generator.RequestImports()
 	w := c.watch(c.terminal && format != diag.JSON)
 	defer w.quiet()
@@ -244,6 +251,26 @@ func (c *command) generate(args []string, check bool) int {
 		return c.report(dir, changes, show.diff)
 	}
 	return c.apply(dir, changes, show.dryRun)
+}
+
+// cacheDir returns where one run leaves for the next what is slow to find out, or ""
+// for nowhere, if dir is what the user says.
+func cacheDir(dir string) string {
+	if dir == "off" {
+		return ""
+	}
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		dir = filepath.Join(user, "ratelimitgen")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "exports")
 }
 
 // relative shortens a path for people if it lies under dir.

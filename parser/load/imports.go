@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"io/fs"
 	"os"
 
 	"golang.org/x/tools/go/gcexportdata"
@@ -47,6 +48,13 @@ func (ld *loader) readExport(path string) (pkg *types.Package, err error) {
 		return nil, fmt.Errorf("no export data for %s", path)
 	}
 	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		// What was remembered went away just now.
+		if err := ld.askExports([]string{path}); err != nil {
+			return nil, err
+		}
+		f, err = os.Open(ld.exported[path])
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +97,7 @@ func (p *Package) Import(file *ast.File, name string) (*types.Package, error) {
 			continue
 		}
 		// The signatures may have had no need for it.
-		needs := &Package{Path: p.Path, signatures: []*ast.File{{Imports: []*ast.ImportSpec{spec}}}}
+		needs := &Package{Path: p.Path, imports: true, signatures: []*ast.File{{Imports: []*ast.ImportSpec{spec}}}}
 		if err := p.ld.resolve([]*Package{needs}); err != nil {
 			return nil, err
 		}

@@ -61,7 +61,6 @@ import (
 	"go/token"
 	"go/types"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,6 +102,11 @@ type Config struct {
 	// copy of it, at another path, were in the main module: what is generated for a
 	// package can then be checked although the generated code imports it.
 	Copies bool
+	// Remember is the absolute path of a directory in which the names of export files
+	// are kept from one run to the next; nothing is kept if it is empty. It is made if
+	// it is not there, holds some hundred bytes for each package that was taken from
+	// export data in the last 30 days, and may be removed at any time.
+	Remember string
 	// Output reports whether a file is left out: what a former run wrote must not
 	// influence this one.
 	Output func(name string, src []byte) bool
@@ -124,6 +128,11 @@ type Package struct {
 	// Errors are what the type checker found.
 	Errors []error
 
+	depth      depth
+	clause     token.Pos     // of the name in the first file, if one was parsed
+	unread     []*unreadFile // of an outline, what nothing was needed of so far
+	noted      int           // how many of signatures mentions has seen
+	imports    bool          // stands for imports of which any name may be needed
 	signatures []*ast.File
 	stub       *ast.File        // the last of the signatures, or nil
 	syntax     map[string]error // by file, why it is not known in full
@@ -170,18 +179,24 @@ type loader struct {
 	// imported holds the types of every package that was asked for.
 	imported map[string]*types.Package
 	exported map[string]string // export data files by import path
+	exports  *exports
 	failed   map[string]error
 	checking map[string]bool // being checked from source, to find cycles
 	resolved map[string]bool // seen by resolve
 	foreign  map[string]bool // outside of the main modules, but depending on them
 	sizes    types.Sizes
 	lengths  map[*types.Array]length // that are written as expressions
+	troubled bool                    // a package that was checked has errors
 	// full is the same with Config.Full, once something needed it.
 	full *Result
 }
 
 // errSized is that an outline does not do: something depends on sizes.
 var errSized = errors.New("a type or constant depends on unsafe.Sizeof or the like, which an outline cannot tell")
+
+// errMeasured is that an outline does not do for one package: something depends on a
+// length.
+var errMeasured = errors.New("a type or constant depends on a length, which an outline cannot tell")
 
 // Load loads the packages that patterns name. It returns an error if the go
 // command cannot be run at all.
@@ -210,10 +225,14 @@ func (cfg Config) load(ctx context.Context, patterns []string) (*Result, error) 
 		resolved: map[string]bool{"unsafe": true, "C": true},
 		lengths:  map[*types.Array]length{},
 	}
-	var err error
-	if ld.sizes, err = goSizes(ctx, cfg.Dir); err != nil {
+	env, err := goEnv(ctx, cfg.Dir)
+	if err != nil {
 		return nil, err
 	}
+	if ld.sizes, err = env.sizes(); err != nil {
+		return nil, err
+	}
+	ld.exports = newExports(cfg.Remember, env, cfg.Tags, ld.graph)
 	listed, err := ld.listGraph()
 	if err != nil {
 		return nil, err
@@ -325,6 +344,7 @@ func (ld *loader) list(mode packages.LoadMode, patterns []string) ([]*packages.P
 		Dir:        ld.cfg.Dir,
 		BuildFlags: flags,
 		Fset:       ld.fset,
+		Env:        goCommandEnv(),
 	}, patterns...)
 	if ctxErr := ld.ctx.Err(); ctxErr != nil {
 		return nil, ctxErr // go/packages does not wrap it
@@ -335,27 +355,8 @@ func (ld *loader) list(mode packages.LoadMode, patterns []string) ([]*packages.P
 	return pkgs, nil
 }
 
-// goSizes returns the sizes of the platform that the go command builds for in dir,
-// which its own configuration decides as well as the environment.
-func goSizes(ctx context.Context, dir string) (types.Sizes, error) {
-	cmd := exec.CommandContext(ctx, "go", "env", "GOARCH")
-	cmd.Dir = dir
-	out, err := cmd.Output()
-	if ctxErr := ctx.Err(); ctxErr != nil {
-		return nil, ctxErr
-	}
-	if err != nil {
-		return nil, fmt.Errorf("go env: %w", err)
-	}
-	arch := strings.TrimSpace(string(out))
-	sizes := types.SizesFor("gc", arch)
-	if sizes == nil {
-		return nil, fmt.Errorf("go env: GOARCH is %q, whose sizes are not known", arch)
-	}
-	return sizes, nil
-}
-
-// parse reads the files of node.
+// parse reads the files of node. Those of an outlined package are only looked
+// through; take parses them.
 func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 	if depth == outlined && ld.cfg.Full {
 		depth = bodiless
@@ -363,6 +364,7 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 	p := &Package{
 		Path:     node.PkgPath,
 		Name:     node.Name,
+		depth:    depth,
 		syntax:   map[string]error{},
 		embedded: map[string]bool{},
 		Standard: node.Module == nil || node.Module.Path == "std" || node.Module.Path == "cmd",
@@ -373,13 +375,6 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 	if node.Module != nil && node.Module.GoVersion != "" && !p.copied {
 		p.GoVersion = "go" + node.Module.GoVersion
 	}
-	nameOf := packageNames(node)
-	type source struct {
-		file *ast.File
-		full bool
-	}
-	var files []source
-	keep := depth
 	for _, name := range node.GoFiles {
 		if filepath.Ext(name) != ".go" {
 			continue
@@ -393,41 +388,10 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 			continue
 		}
 		p.Names = append(p.Names, name)
-		full := depth == whole && (ld.cfg.Syntax == nil || ld.cfg.Syntax(name))
-		file, err := parseFile(ld.fset, name, src, full)
-		if err != nil {
-			p.syntax[name] = err
-		}
-		if file == nil {
-			continue
-		}
-		if len(files) == 0 {
-			// What the go command says may be the name of a package that is left out.
-			p.Name = file.Name.Name
-		} else if file.Name.Name != p.Name {
-			err := ld.conflict(files[0].file, file, p.Dir)
-			p.syntax[name] = err
-			p.conflicts = append(p.conflicts, err)
-			continue
-		}
-		files = append(files, source{file, full})
-		if keep == outlined && measured(file) {
-			keep = bodiless
-		}
-	}
-	for _, f := range files {
-		sig := signatures(f.file, keep, nameOf)
-		if !ld.cfg.Full && sized(sig) {
-			return nil, errSized
-		}
-		p.signatures = append(p.signatures, sig)
-		if f.full {
-			p.Files = append(p.Files, f.file)
-		}
-		if depth != outlined {
-			for path := range embeddedPaths(sig, nameOf) {
-				p.embedded[ld.resolvePath(p.Path, path)] = true
-			}
+		if depth == outlined {
+			p.unread = append(p.unread, lookThrough(name, src))
+		} else if _, err := ld.addFile(p, name, src); err != nil {
+			return nil, err
 		}
 	}
 	if src := ld.cfg.Stubs[p.Dir]; src != nil {
@@ -451,6 +415,46 @@ func (p *Package) typesPath() string {
 		return "copy/" + p.Path
 	}
 	return p.Path
+}
+
+// addFile parses a file of p as far as the depth of p needs and returns what it
+// adds to the signatures, or nil if nothing could be made of the file.
+func (ld *loader) addFile(p *Package, name string, src []byte) (*ast.File, error) {
+	full := p.depth == whole && (ld.cfg.Syntax == nil || ld.cfg.Syntax(name))
+	file, err := parseFile(ld.fset, name, src, p.depth, full)
+	if err != nil {
+		p.syntax[name] = err
+	}
+	if file == nil {
+		return nil, nil
+	}
+	if p.clause == token.NoPos {
+		// What the go command says may be the name of a package that is left out.
+		p.Name, p.clause = file.Name.Name, file.Name.Pos()
+	} else if file.Name.Name != p.Name {
+		err := ld.conflict(p, file)
+		p.syntax[name] = err
+		p.conflicts = append(p.conflicts, err)
+		return nil, nil
+	}
+	if p.depth == outlined && measured(file) {
+		return nil, errMeasured
+	}
+	nameOf := packageNames(ld.graph[p.Path])
+	sig := signatures(file, p.depth, nameOf)
+	if !ld.cfg.Full && sized(sig) {
+		return nil, errSized
+	}
+	p.signatures = append(p.signatures, sig)
+	if full {
+		p.Files = append(p.Files, file)
+	}
+	if p.depth != outlined {
+		for path := range embeddedPaths(sig, nameOf) {
+			p.embedded[ld.resolvePath(p.Path, path)] = true
+		}
+	}
+	return sig, nil
 }
 
 // stubName is the name that positions in stubs have.
@@ -484,15 +488,15 @@ func readFile(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// conflict is what the go command says of two files of a directory that do not
-// belong to the same package.
-func (ld *loader) conflict(a, b *ast.File, dir string) *Error {
-	of := func(f *ast.File) string {
-		return fmt.Sprintf("%s (%s)", f.Name.Name, filepath.Base(ld.position(f.Name.Pos()).Filename))
+// conflict is what the go command says of a file that does not belong to the same
+// package as others of p.
+func (ld *loader) conflict(p *Package, file *ast.File) *Error {
+	of := func(name string, clause token.Pos) string {
+		return fmt.Sprintf("%s (%s)", name, filepath.Base(ld.position(clause).Filename))
 	}
 	return &Error{
-		Pos: ld.position(b.Name.Pos()).String(),
-		Msg: fmt.Sprintf("found packages %s and %s in %s", of(a), of(b), ld.relative(dir)),
+		Pos: ld.position(file.Name.Pos()).String(),
+		Msg: fmt.Sprintf("found packages %s and %s in %s", of(p.Name, p.clause), of(file.Name.Name, file.Name.Pos()), ld.relative(p.Dir)),
 	}
 }
 
@@ -531,7 +535,10 @@ func (ld *loader) types(p *Package) *types.Package {
 	}
 	path := p.typesPath()
 	ld.checking[path] = true
-	conf := ld.config(p, func(err error) { p.Errors = append(p.Errors, err) })
+	conf := ld.config(p, func(err error) {
+		p.Errors = append(p.Errors, err)
+		ld.troubled = true
+	})
 	var info *types.Info
 	if len(p.arrays) > 0 {
 		info = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
@@ -539,6 +546,11 @@ func (ld *loader) types(p *Package) *types.Package {
 	pkg, _ := conf.Check(path, ld.fset, p.signatures, info)
 	if info != nil {
 		ld.noteLengths(p.arrays, info)
+	}
+	if p.depth != whole && !ld.troubled {
+		// Only what does not resolve is looked for in there, and all that p depends on
+		// has been checked.
+		p.signatures, p.stub = nil, nil
 	}
 	if pkg == nil {
 		pkg = types.NewPackage(path, p.Name)

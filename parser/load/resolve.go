@@ -13,6 +13,7 @@ func ofMain(p *packages.Package) bool { return p.Module != nil && p.Module.Main 
 
 // addToGraph adds p, whose imports have been added before.
 func (ld *loader) addToGraph(p *packages.Package) {
+	p.IgnoredFiles = nil // many, and not looked at
 	ld.graph[p.PkgPath] = p
 	for _, dep := range p.Imports {
 		if !ofMain(p) && (ofMain(dep) || ld.foreign[dep.PkgPath]) {
@@ -27,8 +28,8 @@ func (ld *loader) addToGraph(p *packages.Package) {
 // the same path.
 func (ld *loader) fromSource(p *packages.Package) bool { return ofMain(p) || ld.foreign[p.PkgPath] }
 
-// resolve parses what the signatures of roots need, transitively, and then asks
-// once for the export data of everything outside of the main modules.
+// resolve parses what the signatures of roots need, transitively, and then finds the
+// export data of everything outside of the main modules.
 func (ld *loader) resolve(roots []*Package, also ...string) error {
 	var outside []string
 	queue := slices.Clone(roots)
@@ -70,22 +71,31 @@ func (ld *loader) resolve(roots []*Package, also ...string) error {
 		for len(queue) > 0 {
 			p := queue[0]
 			queue = queue[1:]
-			if err := visit(ld.importsOf(p), outlined); err != nil {
+			mentioned := ld.mentions(p)
+			paths := sortedKeys(mentioned)
+			if err := visit(paths, outlined); err != nil {
 				return err
+			}
+			for _, path := range paths {
+				q := ld.source[path]
+				if q == nil {
+					continue
+				}
+				q, more, err := ld.take(q, mentioned[path])
+				if err != nil {
+					return err
+				}
+				if more {
+					queue = append(queue, q)
+				}
 			}
 		}
 		if len(outside) == 0 {
 			return nil
 		}
 		slices.Sort(outside)
-		pkgs, err := ld.list(packages.NeedName|packages.NeedExportFile, outside)
-		if err != nil {
+		if err := ld.findExports(outside); err != nil {
 			return err
-		}
-		for _, p := range pkgs {
-			if p.ExportFile != "" {
-				ld.exported[p.PkgPath] = p.ExportFile
-			}
 		}
 		// What does not compile has no export data, but its signatures may be fine.
 		for _, path := range outside {
@@ -102,17 +112,38 @@ func (ld *loader) resolve(roots []*Package, also ...string) error {
 	}
 }
 
-// importsOf returns the import paths that the signatures of p mention, as the
-// graph resolves them (a vendored path differs from the one written).
-func (ld *loader) importsOf(p *Package) []string {
-	var paths []string
-	for _, f := range p.signatures {
-		for _, spec := range f.Imports {
-			paths = append(paths, ld.resolvePath(p.Path, importPath(spec)))
+// findExports finds the export files of packages.
+func (ld *loader) findExports(paths []string) error {
+	var unknown []string
+	for _, path := range paths {
+		if file := ld.exports.recall(path); file != "" {
+			ld.exported[path] = file
+		} else {
+			unknown = append(unknown, path)
 		}
 	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
+	if len(unknown) == 0 {
+		return nil
+	}
+	return ld.askExports(unknown)
+}
+
+// askExports asks the go command for the export files of packages, which compiles
+// what is not in the build cache.
+func (ld *loader) askExports(paths []string) error {
+	pkgs, err := ld.list(packages.NeedName|packages.NeedExportFile, paths)
+	if err != nil {
+		return err
+	}
+	found := map[string]string{}
+	for _, p := range pkgs {
+		if p.ExportFile != "" {
+			found[p.PkgPath] = p.ExportFile
+		}
+	}
+	maps.Copy(ld.exported, found)
+	ld.exports.remember(found)
+	return nil
 }
 
 // resolvePath returns the package path that an import in the package from means.
@@ -125,6 +156,4 @@ func (ld *loader) resolvePath(from, path string) string {
 	return path
 }
 
-func sortedKeys(m map[string]bool) []string {
-	return slices.Sorted(maps.Keys(m))
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -7,14 +7,17 @@ import (
 	"strconv"
 )
 
-// parseFile parses src, without the bodies of functions unless keepBodies is set. A
-// file with syntax errors yields what could be made of it, and nil if that is
-// nothing.
-func parseFile(fset *token.FileSet, name string, src []byte, keepBodies bool) (*ast.File, error) {
+// parseFile parses as much of src as depth needs, and of a whole package everything
+// only if full is set. A file with syntax errors yields what could be made of it, and
+// nil if that is nothing.
+func parseFile(fset *token.FileSet, name string, src []byte, depth depth, full bool) (*ast.File, error) {
 	mode := parser.SkipObjectResolution
-	if keepBodies {
+	switch {
+	case full:
 		mode |= parser.ParseComments
-	} else {
+	case depth == outlined:
+		src = stripToOutline(src)
+	default:
 		src = stripBodies(src)
 	}
 	file, err := parser.ParseFile(fset, name, src, mode)

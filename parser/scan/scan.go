@@ -15,7 +15,6 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -172,24 +171,24 @@ func (r *reader) dir(d listing) searched {
 
 // read returns the content of a file, valid until the next call.
 func (r *reader) read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // only read
+	defer f.close()
 	n := 0
 	for {
 		if n == len(r.buf) {
 			r.buf = append(r.buf, make([]byte, len(r.buf))...)
 		}
-		m, err := f.Read(r.buf[n:])
-		n += m
-		if err == io.EOF {
+		m, err := f.read(r.buf[n:])
+		if err != nil {
+			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+		}
+		if m == 0 {
 			return r.buf[:n], nil
 		}
-		if err != nil {
-			return nil, err
-		}
+		n += m
 	}
 }
 
