@@ -118,6 +118,9 @@ func errSameID(d *directive.Directive, id, method string) diag.Diagnostic {
 }
 
 func errBadSignature(d *directive.Directive, method, cause string) diag.Diagnostic {
+	if name, ok := strings.CutPrefix(cause, "undefined: "); ok && strings.Contains(name, ".") {
+		cause += " (if it is generated, name its package in the same run, or generate that first)"
+	}
 	if cause != "" {
 		cause = ": " + cause
 	}

@@ -107,8 +107,8 @@ type Config struct {
 	// it is not there, holds some hundred bytes for each package that was taken from
 	// export data in the last 30 days, and may be removed at any time.
 	Remember string
-	// Output reports whether a file is left out: what a former run wrote must not
-	// influence this one.
+	// Output reports whether a file of a loaded package is left out: what a former run
+	// wrote must not influence this one.
 	Output func(name string, src []byte) bool
 }
 
@@ -384,7 +384,8 @@ func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
 		if err != nil {
 			return nil, err
 		}
-		if ld.cfg.Output != nil && ld.cfg.Output(name, src) {
+		// What is not loaded for itself has the output that it has.
+		if depth == whole && ld.cfg.Output != nil && ld.cfg.Output(name, src) {
 			continue
 		}
 		p.Names = append(p.Names, name)

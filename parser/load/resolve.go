@@ -1,9 +1,11 @@
 package load
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -19,6 +21,10 @@ func (ld *loader) addToGraph(p *packages.Package) {
 		if !ofMain(p) && (ofMain(dep) || ld.foreign[dep.PkgPath]) {
 			ld.foreign[p.PkgPath] = true
 		}
+	}
+	if p.Name == "" && len(p.Errors) > 0 {
+		// Such as that no module provides it, and how to get one.
+		ld.failed[p.PkgPath] = errors.New(strings.Join(strings.Fields(p.Errors[0].Msg), " "))
 	}
 }
 
