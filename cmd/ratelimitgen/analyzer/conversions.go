@@ -283,23 +283,27 @@ func (c *checker) conversion(x ast.Expr, src, dst types.Type, stack []ast.Node) 
 		}
 	}
 	skipped = slices.DeleteFunc(skipped, func(l *limit) bool { return c.decorates(src, dst, l.source) })
-	qualify := func(p *types.Package) string {
-		if p == c.Pkg {
-			return ""
-		}
-		return p.Name()
-	}
 	switch {
 	case len(skipped) > 0:
-		d := errRawInterface(types.TypeString(src, qualify), types.TypeString(dst, qualify), skipped[0].constructor)
+		d := errRawInterface(c.typeString(src), c.typeString(dst), skipped[0].constructor)
 		k := leak{x: x, stack: stack, diag: d}
 		for _, l := range skipped {
 			k.sources = append(k.sources, l.source)
 		}
 		c.leaks(k, c.fateOf(x, c.limitedMethods(dst), stack))
 	case raw != nil:
-		c.find(x, stack, errRawValue(raw.source.Name(), types.TypeString(dst, qualify), names, raw.constructor))
+		c.find(x, stack, errRawValue(raw.source.Name(), c.typeString(dst), names, raw.constructor))
 	}
+}
+
+// typeString is t as messages have it.
+func (c *checker) typeString(t types.Type) string {
+	return types.TypeString(t, func(p *types.Package) string {
+		if p == c.Pkg {
+			return ""
+		}
+		return p.Name()
+	})
 }
 
 // coreType is the underlying type of t or, if t is a type parameter, the one that

@@ -11,8 +11,8 @@ import (
 // A value of a limited interface is a wrapper or something made of one, wherever it
 // comes from, because what is not is reported where it is converted. A few are known
 // to be raw without a conversion that is reported: what a wrapper wraps, what a
-// constructor is given, and what a local variable holds on its way there. Of these
-// every use is judged instead.
+// constructor is given, and what a local variable holds on its way there. Every use
+// of these is judged instead.
 
 // wrapped is what is known of a variable or field that holds a raw value as an
 // interface.
@@ -107,7 +107,7 @@ func (c *checker) rawUse(x ast.Expr, stack []ast.Node) {
 		case f.method != nil:
 			c.find(f.method.Sel, stack, errValue(name+"."+f.method.Sel.Name, w.source.Name(), w.constructor))
 		default:
-			d := errRawValue(w.source.Name(), types.TypeString(c.TypesInfo.TypeOf(x), types.RelativeTo(c.Pkg)), w.methods, w.constructor)
+			d := errRawUse(w.source.Name(), c.typeString(c.TypesInfo.TypeOf(x)), w.methods, w.constructor)
 			c.leaks(leak{x: x, stack: stack, sources: []*types.TypeName{w.source}, diag: d}, f)
 		}
 		return
@@ -169,7 +169,7 @@ func (c *checker) settle() {
 type fate struct {
 	kept   bool              // nobody can call a limited method on it
 	in     *types.Var        // the local variable that it is put in
-	method *ast.SelectorExpr // the selection of a limited method of it
+	method *ast.SelectorExpr // that selects a limited method of it
 	stack  []ast.Node        // of method
 }
 
@@ -235,8 +235,8 @@ func (c *checker) fateIn(id *ast.Ident, x ast.Expr, methods []string) fate {
 	return fate{kept: !c.visible(x, methods)}
 }
 
-// visible reports whether the methods can still be called on x when it is converted to what
-// is wanted in its place.
+// visible reports whether the methods can still be called when x is converted to what
+// is wanted where it stands.
 func (c *checker) visible(x ast.Expr, methods []string) bool {
 	dst, ok := c.becomes[x]
 	return !ok || shows(dst, methods)
