@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/ratelimitgen/ratelimitgen/generator"
@@ -257,5 +258,18 @@ func TestGoVetRunsTheAnalyzer(t *testing.T) {
 	}
 	if out, err := goVet("-ratelimit.tests", "-ratelimit.allow=example.com/m/pay.Service.Twice", "./pay"); err == nil || !strings.Contains(out, "pay/pay_test.go:3:33: "+bypassMessage) || strings.Contains(out, selfMessage) {
 		t.Errorf("with flags: %v\n%s", err, out)
+	}
+}
+
+func TestVetDoesNotWaitForAPipeInTheWay(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{"p/p.go": limitedSource})
+	if err := syscall.Mkfifo(filepath.Join(dir, "p", generator.OutputName), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "p/ratelimit_gen.go:1:1: error: this is not a file but stands where the output should go; move it away [irregular-file]\n" +
+		"ratelimitgen: no code was vetted, as the go command may wait for what is not a file\n"
+	if code, _, stderr := vet(t, dir, "./..."); code != exitProblem || stderr != want {
+		t.Errorf("exit status %d, printed %q, want %q", code, stderr, want)
 	}
 }
