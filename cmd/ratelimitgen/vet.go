@@ -88,9 +88,11 @@ func (c *command) vet(args []string) int {
 		return c.trouble(err)
 	}
 	v.diags = diags
-	summary, err := v.analyze(res)
-	if err != nil {
-		return c.trouble(err)
+	summary := "no code was vetted, as the go command may wait for what is not a file"
+	if !slices.ContainsFunc(diags, func(d diag.Diagnostic) bool { return d.Code == "irregular-file" }) {
+		if summary, err = v.analyze(res); err != nil {
+			return c.trouble(err)
+		}
 	}
 	v.diags.Sort()
 	if err := c.print(v.diags, format); err != nil {
@@ -247,8 +249,8 @@ func (v *vetting) run(pkgs []*packages.Package, want map[string]bool) ([]*analyz
 		case wanted(act.Package):
 			reports = append(reports, report)
 		case ok:
-			// What gets into a limited interface there, is called here.
-			reports = append(reports, &analyzer.Report{Raw: report.Raw})
+			// What is limited there, and gets into a limited interface, is called here.
+			reports = append(reports, &analyzer.Report{Raw: report.Raw, Limited: report.Limited})
 		}
 	}
 	return reports, nil
@@ -257,7 +259,9 @@ func (v *vetting) run(pkgs []*packages.Package, want map[string]bool) ([]*analyz
 // tally takes over the findings of all packages and says what was proved.
 func (v *vetting) tally(reports []*analyzer.Report) string {
 	var (
-		sites   = map[analyzer.Method]int{}
+		limited = map[analyzer.Method]bool{}
+		used    = map[analyzer.Method]bool{} // in call sites that are proved
+		proved  int
 		raw     = map[string]bool{}
 		allowed = map[string]bool{}
 		excused int
@@ -267,27 +271,34 @@ func (v *vetting) tally(reports []*analyzer.Report) string {
 			d.Pos.File = relative(v.Dir, d.Pos.File)
 			v.diags.Add(d)
 		}
-		for m, n := range r.Sites {
-			sites[m] += n
+		for _, m := range r.Limited {
+			limited[m] = true
 		}
 		maps.Copy(raw, r.Raw)
 		maps.Copy(allowed, r.Allowed)
 		excused += r.Excused
+	}
+	for _, r := range reports {
+		for m, n := range r.Sites {
+			used[m] = true
+			proved += n
+		}
+		for m, n := range r.InterfaceSites {
+			if !raw[m.Type] {
+				used[m] = true
+				proved += n
+			}
+		}
 	}
 	for name := range strings.SplitSeq(v.allow, ",") {
 		if name = strings.TrimSpace(name); name != "" && !allowed[name] {
 			v.diags.Add(diag.Diagnostic{Severity: diag.Warning, Code: "unused-allow", Message: fmt.Sprintf("nothing needs -allow=%s; remove it", name)})
 		}
 	}
-	proved := 0
-	for m, n := range sites {
-		if raw[m.Type] {
-			delete(sites, m)
-			continue
-		}
-		proved += n
+	if len(limited) == 0 {
+		return "nothing limited can be reached from these packages"
 	}
-	text := fmt.Sprintf("%s of %s proved", count(proved, "call site"), count(len(sites), "limited method"))
+	text := fmt.Sprintf("%s proved, for %d of %d limited methods and functions", count(proved, "call site"), len(used), len(limited))
 	if excused > 0 {
 		text += fmt.Sprintf(", %d excused", excused)
 	}

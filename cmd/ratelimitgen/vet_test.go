@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/ratelimitgen/ratelimitgen/generator"
@@ -83,7 +84,7 @@ func TestVetSaysWhatItProved(t *testing.T) {
 		"wire/wire.go":     wireSource,
 		"bypass/bypass.go": bypassSource,
 		"raw/raw.go":       "package raw\n\nimport \"example.com/m/pay\"\n\nfunc New() pay.Store { return pay.Map{} }\n",
-		"uses/uses.go":     "package uses\n\nimport \"example.com/m/raw\"\n\nfunc Use() error { return raw.New().Get() }\n",
+		"uses/uses.go":     "package uses\n\nimport (\n\t\"example.com/m/pay\"\n\t\"example.com/m/raw\"\n)\n\nfunc Use() error { return raw.New().Get() }\n\nfunc Limited(s *pay.RateLimitedStore) error { return s.Get() }\n",
 		"other/other.go":   "package other\n",
 		"wire/wire_test.go": `package wire
 
@@ -108,20 +109,20 @@ func charge(s *pay.Service) { _ = s.Charge() }
 		stderr string
 	}{
 		{"of packages without findings", []string{"./wire"}, exitDone,
-			"ratelimitgen: 3 call sites of 2 limited methods proved" + seen},
+			"ratelimitgen: 3 call sites proved, for 2 of 2 limited methods and functions" + seen},
 		{"of a package that nothing limited can be reached from", []string{"./other"}, exitDone,
-			"ratelimitgen: 0 call sites of 0 limited methods proved" + seen},
+			"ratelimitgen: nothing limited can be reached from these packages\n"},
 		{"with warnings", []string{"./pay"}, exitDone,
-			self + "ratelimitgen: 0 call sites of 0 limited methods proved" + seen},
-		{"with errors, and no word of an interface that raw values get into", []string{"./..."}, exitProblem,
-			bypass + self + raw + "ratelimitgen: 2 call sites of 1 limited method proved" + seen},
-		{"and no word of an interface that raw values get into elsewhere", []string{"./uses"}, exitDone,
-			"ratelimitgen: 0 call sites of 0 limited methods proved" + seen},
+			self + "ratelimitgen: 0 call sites proved, for 0 of 2 limited methods and functions" + seen},
+		{"with errors, and no call of an interface that raw values get into", []string{"./..."}, exitProblem,
+			bypass + self + raw + "ratelimitgen: 3 call sites proved, for 2 of 2 limited methods and functions" + seen},
+		{"and of a wrapper where raw values get into its interface elsewhere", []string{"./uses"}, exitDone,
+			"ratelimitgen: 1 call site proved, for 1 of 2 limited methods and functions" + seen},
 		{"with excuses", []string{"-allow=example.com/m/bypass.Charge,example.com/m/nowhere", "example.com/m/bypass", "example.com/m/wire"}, exitDone,
-			"warning: nothing needs -allow=example.com/m/nowhere; remove it [unused-allow]\nratelimitgen: 3 call sites of 2 limited methods proved, 1 excused" + seen},
+			"warning: nothing needs -allow=example.com/m/nowhere; remove it [unused-allow]\nratelimitgen: 3 call sites proved, for 2 of 2 limited methods and functions, 1 excused" + seen},
 		{"of tests, and each file once", []string{"-tests", "./wire", "./pay"}, exitProblem,
 			self + "wire/external_test.go:5:37: error: " + bypassMessage + "\nwire/wire_test.go:5:37: error: " + bypassMessage +
-				"\nratelimitgen: 3 call sites of 2 limited methods proved" + seen},
+				"\nratelimitgen: 3 call sites proved, for 2 of 2 limited methods and functions" + seen},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +136,7 @@ func charge(s *pay.Service) { _ = s.Charge() }
 		t.Parallel()
 		code, stdout, stderr := vet(t, dir, "-json", "./bypass")
 		want := `{"file":"bypass/bypass.go","line":5,"column":46,"endColumn":52,"severity":"error","code":"bypass","message":"` + strings.TrimSuffix(bypassMessage, " [bypass]") + `"}` + "\n"
-		if code != exitProblem || stdout != want || stderr != "ratelimitgen: 0 call sites of 0 limited methods proved"+seen {
+		if code != exitProblem || stdout != want || stderr != "ratelimitgen: 0 call sites proved, for 0 of 2 limited methods and functions"+seen {
 			t.Errorf("exit status %d, printed %q and %q", code, stdout, stderr)
 		}
 	})
@@ -154,7 +155,7 @@ func TestVetReportsDirectivesAndOutputs(t *testing.T) {
 missing/p.go:5:1: error: ratelimit_gen.go is missing, so the limits of this package are not enforced; run ratelimitgen [missing-output]
 orphaned/ratelimit_gen.go:1:1: error: no directive asks for this file any more; run ratelimitgen, which removes it [orphaned-output]
 stale/ratelimit_gen.go:32:1: error: the file does not say what the directives do, from here on; run ratelimitgen [stale-output]
-ratelimitgen: 0 call sites of 0 limited methods proved` + seen
+ratelimitgen: 0 call sites proved, for 0 of 3 limited methods and functions` + seen
 	if code, stdout, stderr := vet(t, dir, "./..."); code != exitProblem || stdout != "" || stderr != outputs {
 		t.Errorf("exit status %d, printed %q and\n%s\nwant\n%s", code, stdout, stderr, outputs)
 	}
@@ -171,6 +172,26 @@ func TestVetSaysThatAPackageDoesNotCompile(t *testing.T) {
 	code, _, stderr := vet(t, dir, "./bypass")
 	if code != exitProblem || !strings.Contains(stderr, "bypass/broken.go:3:13: error: package example.com/m/bypass does not compile, so not all of it could be vetted: ") || !strings.Contains(stderr, bypassMessage) {
 		t.Errorf("exit status %d, printed %q", code, stderr)
+	}
+}
+
+func TestVetCountsLimitedFunctionsByTheirConstructors(t *testing.T) {
+	t.Parallel()
+	dir := vetted(t, map[string]string{
+		"p/p.go": "package p\n\n//ratelimit:max=1\nfunc F() error { return nil }\n\n//ratelimit:max=1\nfunc G() error { return nil }\n",
+		"use/use.go": `package use
+
+import (
+	"example.com/m/p"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+)
+
+func use(limiter *ratelimit.Limiter) error { return p.NewRateLimitedF(limiter)() }
+`,
+	})
+	code, _, stderr := vet(t, dir, "./...")
+	if want := "ratelimitgen: 1 call site proved, for 1 of 2 limited methods and functions" + seen; code != exitDone || stderr != want {
+		t.Errorf("exit status %d, printed %q, want %q", code, stderr, want)
 	}
 }
 
@@ -237,5 +258,18 @@ func TestGoVetRunsTheAnalyzer(t *testing.T) {
 	}
 	if out, err := goVet("-ratelimit.tests", "-ratelimit.allow=example.com/m/pay.Service.Twice", "./pay"); err == nil || !strings.Contains(out, "pay/pay_test.go:3:33: "+bypassMessage) || strings.Contains(out, selfMessage) {
 		t.Errorf("with flags: %v\n%s", err, out)
+	}
+}
+
+func TestVetDoesNotWaitForAPipeInTheWay(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{"p/p.go": limitedSource})
+	if err := syscall.Mkfifo(filepath.Join(dir, "p", generator.OutputName), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "p/ratelimit_gen.go:1:1: error: this is not a file but stands where the output should go; move it away [irregular-file]\n" +
+		"ratelimitgen: no code was vetted, as the go command may wait for what is not a file\n"
+	if code, _, stderr := vet(t, dir, "./..."); code != exitProblem || stderr != want {
+		t.Errorf("exit status %d, printed %q, want %q", code, stderr, want)
 	}
 }

@@ -64,7 +64,7 @@ func New() *analysis.Analyzer {
 		URL:              "https://github.com/ratelimitgen/ratelimitgen/blob/main/docs/vet.md",
 		RunDespiteErrors: true,
 		ResultType:       reflect.TypeFor[*Report](),
-		FactTypes:        []analysis.Fact{new(limitedType), new(limitedFunc), new(wrapperType)},
+		FactTypes:        []analysis.Fact{new(limitedType), new(limitedFunc), new(wrapperType), new(wrapperFunc)},
 		Run:              func(p *analysis.Pass) (any, error) { return run(p, o) },
 	}
 	a.Flags.BoolVar(&o.tests, "tests", false, "look at test files, too")
@@ -85,10 +85,16 @@ type Report struct {
 	// nothing, sorted. A self-call and such an excuse are warnings. Problems of
 	// directives and outputs are not among them: they are reported to the pass.
 	Findings diag.List
-	// Sites counts, by limited method, the uses that go through its wrapper. Those
-	// of a limited interface do unless a raw value was converted to it, which some
-	// package may do: see Raw.
+	// Limited are the methods and functions of the package that have a limit, in no
+	// order.
+	Limited []Method
+	// Sites counts the uses of each limited method of a wrapper, and of the
+	// constructor of each limited function.
 	Sites map[Method]int
+	// InterfaceSites counts the uses of each method of a limited interface. They go
+	// through its wrapper unless a raw value was converted to it, which some package
+	// may do: see Raw.
+	InterfaceSites map[Method]int
 	// Raw holds the limited interfaces, as Method.Type has them, to which a raw
 	// value is converted without an excuse.
 	Raw map[string]bool
@@ -98,9 +104,9 @@ type Report struct {
 	Allowed map[string]bool
 }
 
-// Method identifies a limited method.
+// Method identifies a limited method or function.
 type Method struct {
-	Type string // with the import path: "example.com/m/pay.Service"
+	Type string // with the import path: "example.com/m/pay.Service"; of a function the path
 	Name string
 }
 
@@ -109,8 +115,12 @@ func run(p *analysis.Pass, o *options) (any, error) {
 	c := &checker{
 		Pass:    p,
 		options: o,
-		report:  &Report{Sites: map[Method]int{}, Raw: map[string]bool{}, Allowed: map[string]bool{}},
+		report:  &Report{Sites: map[Method]int{}, InterfaceSites: map[Method]int{}, Raw: map[string]bool{}, Allowed: map[string]bool{}},
 		files:   map[string]*token.File{},
+		raw:     map[*types.Var]*wrapped{},
+		becomes: map[ast.Expr]types.Type{},
+		pending: map[*types.Var][]leak{},
+		escaped: map[*types.Var]bool{},
 	}
 	if len(p.Files) == 0 {
 		return c.report, nil
@@ -124,6 +134,7 @@ func run(p *analysis.Pass, o *options) (any, error) {
 		for _, f := range c.sources {
 			if !f.ours && (o.tests || !f.test) {
 				c.uses(f.syntax)
+				c.settle()
 			}
 		}
 	}
@@ -139,6 +150,11 @@ type checker struct {
 	report  *Report
 	sources []*source
 	files   map[string]*token.File // by name, those of sources and those added since
+
+	raw     map[*types.Var]*wrapped // that hold a raw value as an interface
+	becomes map[ast.Expr]types.Type // what interfaces are converted to
+	pending map[*types.Var][]leak   // into local variables
+	escaped map[*types.Var]bool     // local variables that are not only given to a constructor
 }
 
 // source is a file of the package.

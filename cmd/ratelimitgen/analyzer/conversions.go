@@ -4,8 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-
-	"golang.org/x/tools/go/types/typeutil"
+	"slices"
 )
 
 // conversions looks at what n converts to an interface, expressly or by putting it
@@ -96,7 +95,7 @@ func (c *checker) call(call *ast.CallExpr, stack []ast.Node) {
 		return
 	}
 	params := tupleTypes(sig.Params())
-	if c.isConstructor(call) {
+	if c.constructs(sig) != nil {
 		params[0] = nil // this is where raw values belong
 	}
 	args := len(call.Args)
@@ -116,16 +115,6 @@ func (c *checker) call(call *ast.CallExpr, stack []ast.Node) {
 		}
 	}
 	c.values(call.Args, params, stack)
-}
-
-// isConstructor reports whether call calls the generated constructor of a wrapper.
-func (c *checker) isConstructor(call *ast.CallExpr) bool {
-	fn, ok := typeutil.Callee(c.TypesInfo, call).(*types.Func)
-	if !ok || fn.Signature().Results().Len() != 1 || fn.Signature().Params().Len() != 2 {
-		return false
-	}
-	wrapper, f := named(fn.Signature().Results().At(0).Type()), new(wrapperType)
-	return wrapper != nil && fn.Pkg() == wrapper.Pkg() && c.ImportObjectFact(wrapper, f) && f.Constructor == fn.Name()
 }
 
 // builtin looks at the arguments of those built-in functions that convert them.
@@ -265,10 +254,13 @@ func (c *checker) conversion(x ast.Expr, src, dst types.Type, stack []ast.Node) 
 	if b, basic := src.(*types.Basic); !ok || basic && b.Info()&types.IsUntyped != 0 {
 		return
 	}
+	if types.IsInterface(src) {
+		c.becomes[x] = dst
+	}
 	var (
 		raw     *limit // the first limit of src that dst gets past
 		names   []string
-		skipped *limit // a limit of dst that src does not have
+		skipped []*limit // those of dst that src does not have, one for each of their interfaces
 	)
 	for i := range iface.NumMethods() {
 		m := iface.Method(i)
@@ -285,24 +277,33 @@ func (c *checker) conversion(x ast.Expr, src, dst types.Type, stack []ast.Node) 
 			names = append(names, m.Name())
 		}
 		wants := c.limitOf(dst, []int{i}, m)
-		if wants != nil && (has == nil || has.source != wants.source) && skipped == nil {
-			skipped = wants
+		if wants != nil && (has == nil || has.source != wants.source) &&
+			!slices.ContainsFunc(skipped, func(l *limit) bool { return l.source == wants.source }) {
+			skipped = append(skipped, wants)
 		}
 	}
-	qualify := func(p *types.Package) string {
+	skipped = slices.DeleteFunc(skipped, func(l *limit) bool { return c.decorates(src, dst, l.source) })
+	switch {
+	case len(skipped) > 0:
+		d := errRawInterface(c.typeString(src), c.typeString(dst), skipped[0].constructor)
+		k := leak{x: x, stack: stack, diag: d}
+		for _, l := range skipped {
+			k.sources = append(k.sources, l.source)
+		}
+		c.leaks(k, c.fateOf(x, c.limitedMethods(dst), stack))
+	case raw != nil:
+		c.find(x, stack, errRawValue(raw.source.Name(), c.typeString(dst), names, raw.constructor))
+	}
+}
+
+// typeString is t as messages have it.
+func (c *checker) typeString(t types.Type) string {
+	return types.TypeString(t, func(p *types.Package) string {
 		if p == c.Pkg {
 			return ""
 		}
 		return p.Name()
-	}
-	switch {
-	case skipped != nil:
-		if c.find(x, stack, errRawInterface(types.TypeString(src, qualify), types.TypeString(dst, qualify), skipped.constructor)) {
-			c.report.Raw[nameOf(skipped.source)] = true
-		}
-	case raw != nil:
-		c.find(x, stack, errRawValue(raw.source.Name(), types.TypeString(dst, qualify), names, raw.constructor))
-	}
+	})
 }
 
 // coreType is the underlying type of t or, if t is a type parameter, the one that

@@ -36,14 +36,24 @@ func (*limitedType) AFact() {}
 // AFact marks a fact.
 func (*limitedFunc) AFact() {}
 
+// wrapperFunc is the fact that a function is the generated constructor of another
+// with its limit.
+type wrapperFunc struct {
+	Source string // what it limits, a function of its package
+}
+
 // AFact marks a fact.
 func (*wrapperType) AFact() {}
+
+// AFact marks a fact.
+func (*wrapperFunc) AFact() {}
 
 func (f *limitedType) String() string { return "limited(" + strings.Join(f.Methods, ",") + ")" }
 func (f *limitedFunc) String() string { return "limited" }
 func (f *wrapperType) String() string {
 	return fmt.Sprintf("wraps(%s,%s)", f.Source, strings.Join(f.Methods, ","))
 }
+func (f *wrapperFunc) String() string { return fmt.Sprintf("wraps(%s)", f.Source) }
 
 // draft is what the directives say about a type.
 type draft struct {
@@ -78,9 +88,13 @@ func (c *checker) exportFacts() {
 	}
 	for tn, f := range limited {
 		c.ExportObjectFact(tn, f)
+		for _, name := range f.Methods {
+			c.report.Limited = append(c.report.Limited, Method{nameOf(tn), name})
+		}
 	}
 	for fn, f := range functions {
 		c.ExportObjectFact(fn, f)
+		c.report.Limited = append(c.report.Limited, Method{c.Pkg.Path(), fn.Name()})
 	}
 }
 
@@ -161,6 +175,7 @@ func (c *checker) constructors(file *ast.File, limited map[*types.TypeName]*limi
 				if id, ok := id.(*ast.Ident); ok {
 					if source, ok := c.TypesInfo.Uses[id].(*types.Func); ok && functions[source] != nil {
 						functions[source].Constructor = fn.Name()
+						c.ExportObjectFact(fn, &wrapperFunc{Source: source.Name()})
 					}
 				}
 			}
@@ -173,6 +188,7 @@ func (c *checker) constructors(file *ast.File, limited map[*types.TypeName]*limi
 		f := limited[source]
 		f.Constructor = fn.Name()
 		c.ExportObjectFact(wrapper, &wrapperType{Source: source.Name(), Methods: f.Methods, Constructor: fn.Name()})
+		c.wraps(wrapper, &wrapped{source: source, methods: f.Methods, constructor: fn.Name()})
 	}
 }
 

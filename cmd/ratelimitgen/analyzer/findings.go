@@ -42,6 +42,10 @@ func errRawValue(source, iface string, methods []string, constructor string) dia
 	return diag.Diagnostic{Code: "raw-interface", Message: fmt.Sprintf("a raw %s becomes the interface %s, and %s can be called on that past the limit; use what %s returns", source, iface, strings.Join(methods, " and "), constructed(constructor))}
 }
 
+func errRawUse(source, iface string, methods []string, constructor string) diag.Diagnostic {
+	return diag.Diagnostic{Code: "raw-interface", Message: fmt.Sprintf("a raw %s is used as the interface %s, and %s can be called on that past the limit; use what %s returns", source, iface, strings.Join(methods, " and "), constructed(constructor))}
+}
+
 func errRawInterface(source, iface, constructor string) diag.Diagnostic {
 	return diag.Diagnostic{Code: "raw-interface", Message: fmt.Sprintf("%s becomes %s without its limits; only %s makes one that has them", source, iface, constructed(constructor))}
 }

@@ -13,13 +13,26 @@ func (c *checker) uses(file *ast.File) {
 	ast.PreorderStack(file, nil, func(n ast.Node, stack []ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
-			if sel := c.TypesInfo.Selections[n]; sel != nil && sel.Kind() != types.FieldVal {
+			switch sel := c.TypesInfo.Selections[n]; {
+			case sel == nil:
+			case sel.Kind() == types.FieldVal:
+				c.rawUse(n, stack)
+			default:
 				c.methodUse(n, sel, stack)
+			}
+		case *ast.FuncDecl:
+			if fn, ok := c.TypesInfo.Defs[n.Name].(*types.Func); ok {
+				c.takes(fn.Signature())
+			}
+		case *ast.FuncLit:
+			if sig, ok := c.TypesInfo.TypeOf(n).(*types.Signature); ok {
+				c.takes(sig)
 			}
 		case *ast.Ident:
 			if fn, ok := c.TypesInfo.Uses[n].(*types.Func); ok && fn.Signature().Recv() == nil {
 				c.functionUse(n, fn.Origin(), stack)
 			}
+			c.rawUse(n, stack)
 			c.typeArguments(n, stack)
 		}
 		c.conversions(n, append(stack, n))
@@ -32,10 +45,13 @@ func (c *checker) methodUse(n *ast.SelectorExpr, sel *types.Selection, stack []a
 	fn := sel.Obj().(*types.Func)
 	l := c.limitOf(sel.Recv(), sel.Index(), fn)
 	switch {
-	case l == nil:
+	case l == nil || c.rawVariable(n.X) != nil: // of which rawUse knows
+		return
+	case l.wrapper:
+		c.report.Sites[Method{nameOf(l.source), fn.Name()}]++
 		return
 	case !l.raw:
-		c.report.Sites[Method{nameOf(l.source), fn.Name()}]++
+		c.report.InterfaceSites[Method{nameOf(l.source), fn.Name()}]++
 		return
 	}
 	name := l.source.Pkg().Name() + "." + l.source.Name() + "." + fn.Name()
@@ -53,6 +69,10 @@ func (c *checker) methodUse(n *ast.SelectorExpr, sel *types.Selection, stack []a
 
 // functionUse looks at a use of a function.
 func (c *checker) functionUse(id *ast.Ident, fn *types.Func, stack []ast.Node) {
+	if w := new(wrapperFunc); fn.Pkg() != nil && c.ImportObjectFact(fn, w) {
+		c.report.Sites[Method{fn.Pkg().Path(), w.Source}]++
+		return
+	}
 	f := new(limitedFunc)
 	if fn.Pkg() == nil || !c.ImportObjectFact(fn, f) {
 		return
@@ -85,6 +105,7 @@ func (c *checker) find(n ast.Node, stack []ast.Node, d diag.Diagnostic) bool {
 type limit struct {
 	source      *types.TypeName // the limited type
 	constructor string          // of its wrapper
+	wrapper     bool            // the method is the wrapper's
 	// raw is set if the selection gets past the limit: it is neither a method of the
 	// wrapper nor one of a limited interface, whose values are judged where they are
 	// converted to it.
@@ -97,7 +118,7 @@ func (c *checker) limitOf(recv types.Type, index []int, fn *types.Func) *limit {
 	for tn := range selectedFrom(recv, index, fn) {
 		if f := c.wrappedBy(tn, fn.Name()); f != nil {
 			if source, ok := tn.Pkg().Scope().Lookup(f.Source).(*types.TypeName); ok {
-				return &limit{source: source, constructor: f.Constructor}
+				return &limit{source: source, constructor: f.Constructor, wrapper: true}
 			}
 		}
 		if f := c.limitedBy(tn, fn.Name()); f != nil {

@@ -1,0 +1,257 @@
+package analyzer
+
+import (
+	"go/ast"
+	"go/types"
+	"slices"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+)
+
+// A value of a limited interface is a wrapper or something made of one, wherever it
+// comes from, because what is not is reported where it is converted. A few are known
+// to be raw without a conversion that is reported: what a wrapper wraps, what a
+// constructor is given, and what a local variable holds on its way there. Every use
+// of these is judged instead.
+
+// wrapped is what is known of a variable or field that holds a raw value as an
+// interface.
+type wrapped struct {
+	source      *types.TypeName
+	methods     []string // that have a limit, by their names
+	constructor string
+}
+
+// rawVariable is what is known of the variable or field that x reads if it holds a
+// raw value, or nil.
+func (c *checker) rawVariable(x ast.Expr) *wrapped {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.Ident:
+		if v, ok := c.TypesInfo.Uses[x].(*types.Var); ok && !v.IsField() {
+			return c.raw[v]
+		}
+	case *ast.SelectorExpr:
+		if sel := c.TypesInfo.Selections[x]; sel != nil && sel.Kind() == types.FieldVal {
+			return c.raw[sel.Obj().(*types.Var).Origin()]
+		}
+	}
+	return nil
+}
+
+// wraps notes the fields of a wrapper that hold what it wraps as an interface.
+func (c *checker) wraps(wrapper *types.TypeName, w *wrapped) {
+	s, ok := wrapper.Type().Underlying().(*types.Struct)
+	if !ok {
+		return
+	}
+	for v := range s.Fields() {
+		if types.IsInterface(v.Type()) { // the others are gates, or show what they are
+			c.raw[v] = w
+		}
+	}
+}
+
+// takes notes the parameter of a function that is written like a constructor and has
+// its type. A raw value may be given to it, so that it is answerable for that.
+func (c *checker) takes(sig *types.Signature) {
+	f := c.constructs(sig)
+	if f == nil {
+		return
+	}
+	v := sig.Params().At(0)
+	if methods := c.limitedMethods(v.Type()); len(methods) > 0 {
+		c.raw[v] = &wrapped{source: named(v.Type()), methods: methods, constructor: f.Constructor}
+	}
+}
+
+// constructs is the fact of the wrapper that a function of type sig makes of its
+// first parameter, or nil.
+func (c *checker) constructs(sig *types.Signature) *wrapperType {
+	if sig.Params().Len() != 2 || sig.Results().Len() != 1 || !isLimiter(sig.Params().At(1).Type()) {
+		return nil
+	}
+	source, wrapper := named(sig.Params().At(0).Type()), named(sig.Results().At(0).Type())
+	f := new(wrapperType)
+	if source == nil || wrapper == nil || source.Pkg() != wrapper.Pkg() || !c.ImportObjectFact(wrapper, f) || f.Source != source.Name() {
+		return nil
+	}
+	return f
+}
+
+// limitedMethods lists the methods of an interface that have a limit.
+func (c *checker) limitedMethods(t types.Type) []string {
+	iface, ok := t.Underlying().(*types.Interface)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for i := range iface.NumMethods() {
+		if m := iface.Method(i); c.limitOf(t, []int{i}, m) != nil {
+			names = append(names, m.Name())
+		}
+	}
+	return names
+}
+
+// rawUse looks at a use of a variable or field that is an interface. Of one that
+// holds a raw value it is reported unless the value stays what it is; of a local one
+// it is noted, as it matters if a raw value is put there.
+func (c *checker) rawUse(x ast.Expr, stack []ast.Node) {
+	if w := c.rawVariable(x); w != nil {
+		f := c.fateOf(x, w.methods, stack)
+		name := w.source.Pkg().Name() + "." + w.source.Name()
+		switch {
+		case f.kept:
+		case f.method != nil && isCalled(f.method, f.stack):
+			c.find(f.method.Sel, stack, errCall(name+"."+f.method.Sel.Name, w.source.Name(), w.constructor))
+		case f.method != nil:
+			c.find(f.method.Sel, stack, errValue(name+"."+f.method.Sel.Name, w.source.Name(), w.constructor))
+		default:
+			d := errRawUse(w.source.Name(), c.typeString(c.TypesInfo.TypeOf(x)), w.methods, w.constructor)
+			c.leaks(leak{x: x, stack: stack, sources: []*types.TypeName{w.source}, diag: d}, f)
+		}
+		return
+	}
+	id, ok := x.(*ast.Ident)
+	if !ok {
+		return
+	}
+	if v, ok := c.TypesInfo.Uses[id].(*types.Var); ok && isLocal(v) && !c.escaped[v] {
+		if methods := c.limitedMethods(v.Type()); len(methods) > 0 && !c.fateOf(x, methods, stack).kept {
+			c.escaped[v] = true
+		}
+	}
+}
+
+// isLocal reports whether v is a variable that a function declares for itself, of an
+// interface type.
+func isLocal(v *types.Var) bool {
+	return v.Kind() == types.LocalVar && types.IsInterface(v.Type())
+}
+
+// leak is a place where a raw value gets into limited interfaces.
+type leak struct {
+	x       ast.Expr
+	stack   []ast.Node
+	sources []*types.TypeName // the interfaces
+	diag    diag.Diagnostic
+}
+
+// leaks reports a leak: at once, or when all uses of the variable are known that the
+// value is put in.
+func (c *checker) leaks(k leak, f fate) {
+	switch {
+	case f.kept:
+	case f.in != nil:
+		k.stack = slices.Clone(k.stack)
+		c.pending[f.in] = append(c.pending[f.in], k)
+	case c.find(k.x, k.stack, k.diag):
+		for _, tn := range k.sources {
+			c.report.Raw[nameOf(tn)] = true
+		}
+	}
+}
+
+// settle reports the leaks into local variables that are not only given to a
+// constructor. All uses of them are known then.
+func (c *checker) settle() {
+	for v, list := range c.pending {
+		for _, k := range list {
+			if c.escaped[v] {
+				c.leaks(k, fate{})
+			}
+		}
+	}
+	clear(c.pending)
+}
+
+// fate is what becomes of a raw value.
+type fate struct {
+	kept   bool              // nobody can call a limited method on it
+	in     *types.Var        // the local variable that it is put in
+	method *ast.SelectorExpr // that selects a limited method of it
+	stack  []ast.Node        // of method
+}
+
+// fateOf says what becomes of the value of x, which has the given limited methods
+// and the last of stack as its parent.
+func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
+	for len(stack) > 0 {
+		parent := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		switch n := parent.(type) {
+		case *ast.ParenExpr:
+			x = n
+			continue
+		case *ast.SelectorExpr:
+			if slices.Contains(methods, n.Sel.Name) {
+				return fate{method: n, stack: stack}
+			}
+			return fate{kept: true}
+		case *ast.BinaryExpr: // a comparison
+			return fate{kept: true}
+		case *ast.TypeAssertExpr:
+			return fate{kept: n.Type != nil && !shows(c.TypesInfo.TypeOf(n.Type), methods)}
+		case *ast.CallExpr:
+			fun := c.TypesInfo.Types[n.Fun]
+			if fun.IsType() && n.Fun != x && c.visible(x, methods) {
+				x = n
+				continue
+			}
+			sig, ok := coreType(fun.Type).(*types.Signature)
+			if ok && len(n.Args) == 2 && n.Args[0] == x && c.constructs(sig) != nil {
+				return fate{kept: true}
+			}
+		case *ast.AssignStmt:
+			if slices.Contains(n.Lhs, x) {
+				return fate{kept: true}
+			}
+			if i := slices.Index(n.Rhs, x); i >= 0 && len(n.Lhs) == len(n.Rhs) {
+				if c.rawVariable(n.Lhs[i]) != nil {
+					return fate{kept: true}
+				}
+				if id, ok := n.Lhs[i].(*ast.Ident); ok {
+					return c.fateIn(id, x, methods)
+				}
+			}
+		case *ast.ValueSpec:
+			if i := slices.Index(n.Values, x); i >= 0 && len(n.Names) == len(n.Values) {
+				return c.fateIn(n.Names[i], x, methods)
+			}
+		}
+		break
+	}
+	return fate{kept: !c.visible(x, methods)}
+}
+
+// fateIn is the fate of the value of x in the variable id.
+func (c *checker) fateIn(id *ast.Ident, x ast.Expr, methods []string) fate {
+	if id.Name == "_" {
+		return fate{kept: true}
+	}
+	if v, ok := c.TypesInfo.ObjectOf(id).(*types.Var); ok && isLocal(v) && c.visible(x, methods) {
+		return fate{in: v}
+	}
+	return fate{kept: !c.visible(x, methods)}
+}
+
+// visible reports whether the methods can still be called when x is converted to what
+// is wanted where it stands.
+func (c *checker) visible(x ast.Expr, methods []string) bool {
+	dst, ok := c.becomes[x]
+	return !ok || shows(dst, methods)
+}
+
+// shows reports whether t is an interface with one of the methods.
+func shows(t types.Type, methods []string) bool {
+	iface, ok := t.Underlying().(*types.Interface)
+	if !ok {
+		return false
+	}
+	for m := range iface.Methods() {
+		if slices.Contains(methods, m.Name()) {
+			return true
+		}
+	}
+	return false
+}
