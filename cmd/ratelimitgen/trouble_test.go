@@ -47,18 +47,20 @@ func TestOfTheGoCommandOnlyItsOwnWordsArePrinted(t *testing.T) {
 
 func TestPlainTextOfErrors(t *testing.T) {
 	t.Parallel()
-	exit := &exec.ExitError{Stderr: []byte("go: no\n")}
-	for want, err := range map[string]error{
-		"disk: full":                     errors.New("disk: full"),
-		"a: stderr: b":                   errors.New("a: stderr: b"),
-		"go list: exit status 1":         errors.New("go list: err: exit status 1: stderr: "),
-		"go: what: stderr: it\n\tsaid":   errors.New("go list: err: exit status 1: stderr: go: what: stderr: it\n\tsaid\n"),
-		"go: no":                         fmt.Errorf("go env: %w", exit),
-		"go: main.go:1:1: it said so":    errors.New("go list: err: exit status 1: stderr: main.go:1:1: it said so\n"),
-		"go env: exec: \"go\": nowhere.": errors.New("go env: exec: \"go\": nowhere."),
+	for text, want := range map[string]string{
+		"disk: full":      "disk: full",
+		"a: stderr: b":    "a: stderr: b",
+		"go env: no `go`": "go env: no `go`",
+		"go list: err: exit status 1: stderr: ":                                "go list: exit status 1",
+		"go list: err: exit status 1: stderr: go: what: stderr: it\n\tsaid\n":  "go: what: stderr: it\n\tsaid",
+		"go list: err: exit status 1: stderr: main.go:1:1: it said so\n\nand\n": "go: main.go:1:1: it said so\n\nand",
 	} {
-		if got := plain(err); got != want {
-			t.Errorf("%q is printed as %q, want %q", err, got, want)
+		if got := plain(errors.New(text)); got != want {
+			t.Errorf("%q is printed as %q, want %q", text, got, want)
 		}
+	}
+	exit := fmt.Errorf("go env: %w", &exec.ExitError{Stderr: []byte("go: no\n")})
+	if got := plain(exit); got != "go: no" {
+		t.Errorf("what the go command printed itself is %q", got)
 	}
 }
