@@ -8,8 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ratelimitgen/ratelimitgen/parser/scan"
 )
@@ -167,8 +169,11 @@ func (c *Change) stage() (*staging, error) {
 }
 
 // beside returns a name for a temporary file that nobody else uses. The go command
-// ignores it if it is left behind.
-func (s *staging) beside() string { return "." + s.name + "." + rand.Text() + ".tmp" }
+// ignores it if it is left behind, and Leftovers knows it. It has the time because a
+// second name of a file says nothing of when it was given.
+func (s *staging) beside() string {
+	return "." + s.name + "." + time.Now().UTC().Format(stampForm) + "." + rand.Text() + ".tmp"
+}
 
 // commit makes the change, and keeps what is needed to undo it.
 func (s *staging) commit() error {
@@ -256,4 +261,63 @@ func ignoreNotExist(err error) error {
 		return nil
 	}
 	return err
+}
+
+// stampForm is how the name of a temporary file tells when it was made.
+const stampForm = "20060102T150405Z"
+
+// temporaryForm is that of the name: what the file belongs to, and the time.
+var temporaryForm = regexp.MustCompile(`^\.(.+)\.([0-9]{8}T[0-9]{6}Z)\.[A-Z2-7]{26}\.tmp$`)
+
+// leftoverAge is far longer than Apply takes.
+const leftoverAge = 10 * time.Minute
+
+// Leftovers returns the paths of the temporary files, sorted, that Apply left beside
+// files or outputs because its process was killed. Only what has such a name, was made
+// more than ten minutes before now and is our own text, or the beginning of it, counts:
+// the files of a run that goes on are not among them.
+func Leftovers(files []File, outputs []string, now time.Time) ([]string, error) {
+	var dirs []string
+	for _, f := range files {
+		dirs = append(dirs, filepath.Dir(f.Path))
+	}
+	for _, path := range outputs {
+		dirs = append(dirs, filepath.Dir(path))
+	}
+	slices.Sort(dirs)
+	var found []string
+	for _, dir := range slices.Compact(dirs) {
+		entries, err := os.ReadDir(dir)
+		if ignoreNotExist(err) != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			m := temporaryForm.FindStringSubmatch(e.Name())
+			if m == nil || !scan.IsOutputName(m[1]) || !e.Type().IsRegular() {
+				continue
+			}
+			if made, err := time.Parse(stampForm, m[2]); err != nil || now.Sub(made) <= leftoverAge {
+				continue
+			}
+			path := filepath.Join(dir, e.Name())
+			text, err := os.ReadFile(path)
+			if ignoreNotExist(err) != nil {
+				return nil, err
+			}
+			if err == nil && scan.IsOutput(m[1], text) {
+				found = append(found, path)
+			}
+		}
+	}
+	return found, nil
+}
+
+// RemoveLeftovers removes what Leftovers found. That another process was faster is no
+// error.
+func RemoveLeftovers(paths []string) error {
+	var errs []error
+	for _, path := range paths {
+		errs = append(errs, ignoreNotExist(os.Remove(path)))
+	}
+	return errors.Join(errs...)
 }

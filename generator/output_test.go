@@ -308,3 +308,104 @@ func TestDurationsAreWrittenInTheLargestUnit(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAKilledApplyLeavesIsFoundOnceItIsOld(t *testing.T) {
+	t.Parallel()
+	root, changes := outputs(t, "a", "b", "new", "orphan")
+	changes[1].Path = filepath.Join(root, "b", "ratelimit_gen_linux_only.go")
+	changes[1].File.Path = changes[1].Path
+	made := time.Now()
+	var names []string
+	for i := range changes {
+		s, err := changes[i].stage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i != 1 { // the run is killed before it comes to this one
+			if err := s.commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range []string{s.temp, s.kept} {
+			if name != "" {
+				names = append(names, filepath.Join(filepath.Dir(changes[i].Path), name))
+			}
+		}
+		if err := s.root.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(names) != 3 {
+		t.Fatalf("there should be a new file, and two that were replaced or removed: %q", names)
+	}
+	// A partial one is left if the process is killed while it writes.
+	write(t, names[1], Header[:20], 0o644)
+	find := func(age time.Duration) []string {
+		t.Helper()
+		files := []File{changes[0].File, changes[1].File, changes[2].File, {filepath.Join(root, "nowhere", OutputName), nil}}
+		found, err := Leftovers(files, []string{changes[3].Path, changes[0].Path}, made.Add(age))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	for _, age := range []time.Duration{-24 * time.Hour, 0, leftoverAge - time.Second} {
+		if found := find(age); len(found) > 0 {
+			t.Errorf("after %v they may be in use, but found are %q", age, found)
+		}
+	}
+	found := find(leftoverAge + 2*time.Second)
+	if !slices.Equal(found, names) {
+		t.Fatalf("found are %q, want %q", found, names)
+	}
+	for range 2 { // another process may have done it
+		if err := RemoveLeftovers(found); err != nil {
+			t.Error(err)
+		}
+	}
+	if again := find(leftoverAge + 2*time.Second); len(again) > 0 {
+		t.Errorf("still there: %q", again)
+	}
+	for _, dir := range []string{"a", "new"} {
+		if got := read(t, filepath.Join(root, dir, OutputName)); got != Header+"\nnew" {
+			t.Errorf("the output in %s is %q", dir, got)
+		}
+	}
+}
+
+func TestWhatIsNotOursIsNoLeftover(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const (
+		stamp  = ".20260102T030405Z"
+		random = ".ABCDEFGHIJKLMNOPQRSTUVWXYZ.tmp"
+		ours   = "." + OutputName + stamp + random
+	)
+	for name, text := range map[string]string{
+		"." + OutputName + ".20260102T030406Z" + random:              "package mine\n",
+		"." + OutputName + ".20269902T030405Z" + random:              Header + "\n",
+		"." + OutputName + ".29990102T030405Z" + random:              Header + "\n",
+		"." + OutputName + stamp + ".tmp":                            Header + "\n",
+		"." + OutputName + stamp + random + ".tmp":                   Header + "\n",
+		"." + OutputName + ".tmp":                                    Header + "\n",
+		"." + OutputName + ".swp":                                    Header + "\n",
+		OutputName + stamp + random:                                  Header + "\n",
+		".other.go" + stamp + random:                                 Header + "\n",
+		".ratelimit_gen_x.go" + stamp + random:                       Header + "\n",
+		"." + OutputName + stamp + ".abcdefghijklmnopqrstuvwxyz.tmp": Header + "\n",
+		ours: "",
+	} {
+		write(t, filepath.Join(dir, name), text, 0o644)
+	}
+	link := "." + OutputName + ".20260102T030407Z" + random
+	if err := os.Symlink(ours, filepath.Join(dir, link)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "."+OutputName+".20260102T030408Z"+random), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	found, err := Leftovers([]File{{filepath.Join(dir, OutputName), nil}}, nil, time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC))
+	if want := []string{filepath.Join(dir, ours)}; err != nil || !slices.Equal(found, want) {
+		t.Errorf("found %q, %v; want %q", found, err, want)
+	}
+}

@@ -161,16 +161,19 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, n
 		patterns = append(patterns, filepath.Dir(path))
 	}
 	for _, d := range found.Dirs {
-		// The go command would read a pipe for ever.
-		output := filepath.Join(d.Path, scan.OutputName)
-		if info, err := os.Stat(output); err == nil && !info.Mode().IsRegular() {
-			res.Diags.Add(errIrregular(output))
-			return nil
-		}
 		patterns = append(patterns, d.Path)
 		for _, f := range d.Files {
 			hits[filepath.Join(d.Path, f.Name)] = true
 		}
+	}
+	patterns = slices.Compact(slices.Sorted(slices.Values(patterns)))
+	var irregular diag.List
+	for _, dir := range patterns {
+		irregular.Add(Irregular(dir)...)
+	}
+	if len(irregular) > 0 {
+		res.Diags.Add(irregular...)
+		return nil
 	}
 	cfg.stage("load", "")
 	loaded, err := load.Load(ctx, load.Config{
@@ -182,7 +185,7 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, n
 		Syntax:   func(name string) bool { return hits[name] },
 		Full:     full,
 		Stubs:    stubs,
-	}, slices.Compact(slices.Sorted(slices.Values(patterns)))...)
+	}, patterns...)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -63,5 +64,36 @@ func TestFormatsThatContradictOrDoNotExistAreTrouble(t *testing.T) {
 		if code, stdout, stderr := ratelimitgen(t, t.TempDir(), args...); code != exitTrouble || stdout != "" || !strings.Contains(stderr, "-format=") {
 			t.Errorf("%q: exit status %d, printed %q and %q", args, code, stdout, stderr)
 		}
+	}
+}
+
+// An editor opens the file in which a directive is, whatever it was made from.
+func TestPlacesAreThoseOfTheFileItselfWhateverLineCommentsSay(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{"p/p.go": `package p
+
+//line grammar.y:100
+type T struct{}
+
+//line grammar.y:200:7
+//ratelimit:max=0
+func (T) A() error { return nil }
+
+/*line other/grammar.y:300:1*/ //ratelimit:max=1 key=nothing
+func (T) B(id string) error { return nil }
+
+//line :400
+//ratelimit:max=1
+func (T) C(x Unknown) error { return nil }
+`})
+	code, _, stderr := ratelimitgen(t, dir, "./...")
+	var places []string
+	for line := range strings.Lines(stderr) {
+		place, _, _ := strings.Cut(line, ": error: ")
+		places = append(places, place)
+	}
+	want := []string{"p/p.go:7:17", "p/p.go:10:54", "p/p.go:14:1"}
+	if code != exitProblem || !slices.Equal(places, want) {
+		t.Errorf("exit status %d, places %q, want %q\n%s", code, places, want, stderr)
 	}
 }

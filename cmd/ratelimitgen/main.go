@@ -26,7 +26,8 @@
 // limit, such as a call of a limited method on the wrapped value itself. The same is
 // reported by go vet -vettool=$(which ratelimitgen).
 //
-// The flags are (vet has more, see ratelimitgen vet -h):
+// Flags stand before the packages, and may stand before the verb as well. They are (vet
+// and selftest have others, see ratelimitgen vet -h and ratelimitgen selftest -h):
 //
 //	-C dir
 //		change to dir before doing anything
@@ -64,8 +65,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
+	"time"
 
 	"golang.org/x/tools/go/analysis/unitchecker"
 
@@ -73,7 +74,6 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/generator"
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser"
-	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 )
 
 // Exit codes.
@@ -123,25 +123,21 @@ func main() {
 // run is the whole command but for the exit.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c := command{ctx: ctx, stdout: stdout, stderr: stderr, terminal: isTerminal(stderr)}
-	verb := ""
-	if len(args) > 0 {
-		verb = args[0]
-	}
-	switch verb {
-	case "help", "-h", "-help", "--help":
-		return c.help(args[1:])
+	word, rest := splitWord(args)
+	switch word {
+	case "help":
+		return c.help(rest)
 	case "version":
-		fmt.Fprintf(stdout, "ratelimitgen %s\n", version())
-		return exitDone
+		return c.version(rest)
 	case "check":
-		return c.generate(args[1:], true)
+		return c.generate(rest, true)
 	case "selftest":
-		return c.selftest(args[1:])
+		return c.selftest(rest)
 	case "vet":
-		return c.vet(args[1:])
+		return c.vet(rest)
 	default:
-		if s := diag.Suggest(verb, []string{"check", "help", "selftest", "version", "vet"}); s != "" && !strings.ContainsAny(verb, "./") {
-			return c.trouble(fmt.Errorf("unknown verb %q; did you mean %q? A package is named like ./%[1]s", verb, s))
+		if s := diag.Suggest(word, verbs); s != "" && !strings.ContainsAny(word, "./") {
+			return c.trouble(fmt.Errorf("unknown verb %q; did you mean %q? A package is named like ./%[1]s", word, s))
 		}
 		return c.generate(args, false)
 	}
@@ -154,27 +150,8 @@ type command struct {
 }
 
 func (c *command) trouble(err error) int {
-	fmt.Fprintf(c.stderr, "ratelimitgen: %v\n", err)
+	fmt.Fprintf(c.stderr, "ratelimitgen: %s\n", plain(err))
 	return exitTrouble
-}
-
-// help prints the usage, or what the language offers.
-func (c *command) help(args []string) int {
-	switch {
-	case len(args) == 0:
-		fmt.Fprint(c.stdout, usage)
-	case args[0] == "directives" && len(args) <= 2:
-		name := ""
-		if len(args) == 2 {
-			name = args[1]
-		}
-		if err := directive.WriteHelp(c.stdout, name); err != nil {
-			return c.trouble(err)
-		}
-	default:
-		return c.trouble(fmt.Errorf("no help on %q; there is \"help\" and \"help directives [name]\"", args[0]))
-	}
-	return exitDone
 }
 
 // generate brings the tree up to date, or with check says how it is not.
@@ -200,14 +177,9 @@ func (c *command) generate(args []string, check bool) int {
 		return c.trouble(err)
 	}
 	cfg.Patterns = flags.Args()
-	dir, err := filepath.Abs(cfg.Dir)
+	dir, err := directory(cfg.Dir)
 	if err != nil {
 		return c.trouble(err)
-	}
-	if info, err := os.Stat(dir); err != nil {
-		return c.trouble(err)
-	} else if !info.IsDir() {
-		return c.trouble(fmt.Errorf("%s is not a directory", dir))
 	}
 	cfg.Dir = dir
 	cfg.Remember = cacheDir(os.Getenv("RATELIMITGEN_CACHE"))
@@ -250,7 +222,11 @@ func (c *command) generate(args []string, check bool) int {
 	if check {
 		return c.report(dir, changes, show.diff)
 	}
-	return c.apply(dir, changes, show.dryRun)
+	leftovers, err := generator.Leftovers(files, res.Outputs, time.Now())
+	if err != nil {
+		return c.trouble(err)
+	}
+	return c.apply(dir, changes, leftovers, show.dryRun)
 }
 
 // cacheDir returns where one run leaves for the next what is slow to find out, or ""
@@ -281,10 +257,18 @@ func relative(dir, path string) string {
 	return path
 }
 
-// version is the module version of the running binary.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+// directory is what -C names, as an absolute path.
+func directory(name string) (string, error) {
+	dir, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
 	}
-	return "(devel)"
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("%s is not a directory", dir)
+	}
+	return dir, nil
 }

@@ -55,8 +55,9 @@ func unified(name string, ch *generator.Change) []byte {
 	return diff.Diff(from, ch.Old, to, ch.File.Content)
 }
 
-// apply makes the changes and lists them, or only lists them.
-func (c *command) apply(dir string, changes []generator.Change, dryRun bool) int {
+// apply makes the changes, removes what killed runs left behind, and lists both, or
+// only lists them.
+func (c *command) apply(dir string, changes []generator.Change, leftovers []string, dryRun bool) int {
 	wrote, removed := "wrote", "removed"
 	if dryRun {
 		wrote, removed = "would write", "would remove"
@@ -69,6 +70,14 @@ func (c *command) apply(dir string, changes []generator.Change, dryRun bool) int
 			verb = removed
 		}
 		fmt.Fprintf(c.stdout, "%s %s\n", verb, relative(dir, ch.Path))
+	}
+	if !dryRun {
+		if err := generator.RemoveLeftovers(leftovers); err != nil {
+			return c.trouble(err)
+		}
+	}
+	for _, path := range leftovers {
+		fmt.Fprintf(c.stdout, "%s %s\n", removed, relative(dir, path))
 	}
 	return exitDone
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"crypto/rand"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ratelimitgen/ratelimitgen/generator"
 )
@@ -169,4 +171,37 @@ func TestLineEndsOfTheSourceDoNotMatter(t *testing.T) {
 	if !bytes.Equal(outputs[0], outputs[1]) {
 		t.Errorf("outputs differ:\n%s\n%s", outputs[0], outputs[1])
 	}
+}
+
+func TestWhatAKilledRunLeftBehindIsRemoved(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{"p/p.go": limitedSource})
+	if code, _, stderr := ratelimitgen(t, dir, "./..."); code != exitDone {
+		t.Fatal(stderr)
+	}
+	random := "." + rand.Text() + ".tmp"
+	old := "p/." + generator.OutputName + ".20260102T030405Z" + random
+	fresh := "p/." + generator.OutputName + "." + time.Now().UTC().Format("20060102T150405Z") + random
+	for _, name := range []string{old, fresh} {
+		writeFile(t, filepath.Join(dir, name), []byte(generator.Header+"\n\npackage p\n"))
+	}
+	s := &scenario{t: t, dir: dir}
+	before := s.tree()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"check", "./..."}, ""},
+		{[]string{"-n", "./..."}, "would remove " + old + "\n"},
+	} {
+		if code, stdout, stderr := ratelimitgen(t, dir, c.args...); code != exitDone || stdout != c.want || stderr != "" {
+			t.Errorf("%q: exit status %d, printed %q and %q", c.args, code, stdout, stderr)
+		}
+		s.same(before, c.args[0])
+	}
+	if code, stdout, stderr := ratelimitgen(t, dir, "./..."); code != exitDone || stdout != "removed "+old+"\n" || stderr != "" {
+		t.Errorf("exit status %d, printed %q and %q", code, stdout, stderr)
+	}
+	delete(before, old)
+	s.same(before, "the run")
 }

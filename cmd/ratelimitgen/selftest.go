@@ -31,9 +31,14 @@ flags:
   -limit options what stands in the directive, "max=5" by default
   -v             print each type and function that is refused, with its place
 
-exit status: 0 everything that was not refused compiles, 1 something does not,
-2 ratelimitgen could not do its work
+exit status: 0 everything that was not refused compiles, 1 something does not, or
+the module lacks the package that generated code imports, or a pipe or the like has
+the name of a Go file, 2 ratelimitgen could not do its work
 `
+
+// codeNoRuntime is the code of the one problem that is not about the declarations but
+// about the user's module.
+const codeNoRuntime = "no-runtime"
 
 // selftest tries the generator on everything in some packages.
 func (c *command) selftest(args []string) int {
@@ -51,13 +56,29 @@ func (c *command) selftest(args []string) int {
 		}
 		return exitTrouble
 	}
+	dir, err := directory(cfg.Dir)
+	if err != nil {
+		return c.trouble(err)
+	}
+	cfg.Dir = dir
 	cfg.Patterns = flags.Args()
+	if irregular := irregularIn(dir, cfg.Patterns); len(irregular) > 0 {
+		if err := c.print(irregular, diag.Text); err != nil {
+			return c.trouble(err)
+		}
+		return exitProblem
+	}
 	cfg.Needs, cfg.NeedsOfRequests = generator.Imports(), generator.RequestImports()
 	w := c.watch(c.terminal)
 	defer w.quiet()
 	cfg.Stage = w.stage
 	all, err := parser.ParseAll(c.ctx, cfg, *limit)
 	if err != nil {
+		var d diag.Diagnostic
+		if errors.As(err, &d) && d.Code == codeNoRuntime {
+			fmt.Fprintln(c.stderr, d)
+			return exitProblem
+		}
 		return c.trouble(err)
 	}
 	report := newTrialReport()

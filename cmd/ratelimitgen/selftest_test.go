@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -114,5 +115,16 @@ func TestTheStandardLibraryCanBeLimited(t *testing.T) {
 		if total == nil || len(total[1]) < 4 || len(total[2]) < 3 || strings.Count(stdout, "\n") != len(packages)+2 {
 			t.Errorf("%s: too little was limited:\n%s", limit, stdout)
 		}
+	}
+}
+
+func TestSelftestOfAModuleWithoutTheRuntimeIsAProblemOfTheModule(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "go.mod"), []byte("module example.com/m\n\ngo 1.26.0\n"))
+	writeFile(t, filepath.Join(dir, "p.go"), []byte(limitedSource))
+	code, stdout, stderr := selftest(t, dir)
+	if code != exitProblem || stdout != "" || !strings.HasPrefix(stderr, "error: ") || !strings.HasSuffix(stderr, "[no-runtime]\n") || !strings.Contains(stderr, "go get github.com/ratelimitgen/ratelimitgen") {
+		t.Errorf("exit status %d, printed %q and %q", code, stdout, stderr)
 	}
 }

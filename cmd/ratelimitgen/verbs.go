@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"slices"
+
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
+)
+
+// verbs are the first words that are not packages.
+var verbs = []string{"check", "help", "selftest", "version", "vet"}
+
+// splitWord takes the first word out of args, be it a verb or a package. As with the go
+// command, flags may stand before it: it is the first argument that is neither a flag
+// nor the value of one. It is "" if there is none, or if "--" says that no verb follows.
+func splitWord(args []string) (word string, rest []string) {
+	if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
+		return "help", args[1:]
+	}
+	flags := anyFlags()
+	if flags.Parse(args) != nil || flags.NArg() == 0 {
+		return "", args // what is wrong with a flag, generation says
+	}
+	n := len(args) - flags.NArg()
+	if n > 0 && args[n-1] == "--" {
+		return "", args
+	}
+	return args[n], slices.Concat(args[:n], args[n+1:])
+}
+
+// anyFlags accepts the flags of all verbs. Which of them have a value has to be known
+// before the verb is.
+func anyFlags() *flag.FlagSet {
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	for _, name := range []string{"C", "allow", "format", "limit", "tags"} {
+		flags.String(name, "", "")
+	}
+	for _, name := range []string{"diff", "json", "n", "tests", "v"} {
+		flags.Bool(name, false, "")
+	}
+	return flags
+}
+
+// help prints the usage, or what the language offers.
+func (c *command) help(args []string) int {
+	args, code, ok := c.words("help", args)
+	switch {
+	case !ok:
+		return code
+	case len(args) == 0:
+		fmt.Fprint(c.stdout, usage)
+	case args[0] == "directives" && len(args) <= 2:
+		name := ""
+		if len(args) == 2 {
+			name = args[1]
+		}
+		if err := directive.WriteHelp(c.stdout, name); err != nil {
+			return c.trouble(err)
+		}
+	default:
+		return c.trouble(fmt.Errorf("no help on %q; there is \"help\" and \"help directives [name]\"", args[0]))
+	}
+	return exitDone
+}
+
+// version prints the version of the running binary.
+func (c *command) version(args []string) int {
+	args, code, ok := c.words("version", args)
+	if !ok {
+		return code
+	}
+	if len(args) > 0 {
+		return c.trouble(fmt.Errorf("version takes no argument %q", args[0]))
+	}
+	fmt.Fprintf(c.stdout, "ratelimitgen %s\n", version())
+	return exitDone
+}
+
+// words returns the arguments of a verb that reads no files. The only flag is -C, which
+// all verbs have, and the directory must be there as for them. If the verb is to do
+// nothing, ok is false and code the exit status.
+func (c *command) words(verb string, args []string) (words []string, code int, ok bool) {
+	flags := flag.NewFlagSet("ratelimitgen "+verb, flag.ContinueOnError)
+	flags.SetOutput(c.stderr)
+	flags.Usage = func() { fmt.Fprint(c.stderr, usage) }
+	dir := flags.String("C", ".", "")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return nil, exitDone, false
+	} else if err != nil {
+		return nil, exitTrouble, false
+	}
+	if _, err := directory(*dir); err != nil {
+		return nil, c.trouble(err), false
+	}
+	return flags.Args(), exitDone, true
+}
+
+// version is the module version of the running binary.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
