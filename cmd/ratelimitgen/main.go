@@ -91,6 +91,10 @@ flags:
   -json       print problems as JSON on standard output, one object per line
   -format f   print problems as text, json or github (annotations)
 
+environment:
+  RATELIMITGEN_CACHE  directory that makes the next run faster, or "off"; the
+                      default is ratelimitgen in the user's cache directory
+
 exit status: 0 done, 1 problems in the directives or (check) files that differ,
 2 ratelimitgen could not do its work
 `
