@@ -124,6 +124,13 @@ type Summary struct {
 	Total int64
 }
 
+// Summaries makes lists; goverter can write it.
+//
+// goverter:converter
+type Summaries interface {
+	Summarize(source Response) Summary
+}
+
 // Orders is what others want of a Service.
 type Orders interface {
 	Place(ctx context.Context, req *Request) (*Response, error)

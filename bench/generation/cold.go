@@ -1,59 +1,57 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 )
 
-// cold compares with go list where the build cache has what the module depends on,
-// but none of its own packages, and ratelimitgen remembers nothing.
-func (b *bench) cold(dir string) (err error) {
-	base := filepath.Join(b.dir, "dependencies")
+// cache is the build cache of all measurements. They begin with one that holds what
+// the module depends on, and nothing of its own packages.
+func (b *bench) cache() string { return filepath.Join(b.dir, "cache") }
+
+// cold compares with go list where ratelimitgen remembers nothing, and the build
+// cache has the dependencies only. It leaves all of the module in the build cache.
+func (b *bench) cold(dir string) error {
 	dependencies, err := b.dependencies(dir)
 	if err != nil {
 		return err
 	}
-	in := func(cache string, args ...string) *exec.Cmd {
-		cmd := b.newCommand(dir, args[0], args[1:]...)
-		cmd.Env = append(cmd.Env, "GOCACHE="+cache, "RATELIMITGEN_CACHE="+filepath.Join(cache, "memory"))
-		return cmd
-	}
-	if err := quietly(in(base, append([]string{"go", "build"}, dependencies...)...)); err != nil {
+	base := filepath.Join(b.dir, "dependencies")
+	build := b.newCommand(dir, "go", append([]string{"build"}, dependencies...)...)
+	build.Env = append(build.Env, "GOCACHE="+base)
+	if err := quietly(build); err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp(b.dir, "cold-")
-	if err != nil {
-		return err
+	forget := func() error {
+		for _, name := range []string{b.cache(), b.memory()} {
+			if err := os.RemoveAll(name); err != nil {
+				return err
+			}
+		}
+		return os.CopyFS(b.cache(), os.DirFS(base))
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	number := 0
-	measureIn := func(args ...string) (usage, error) {
-		number++
-		cache := filepath.Join(work, fmt.Sprint(number))
-		if err := os.CopyFS(cache, os.DirFS(base)); err != nil {
+	medians, err := b.inTurns(func() (usage, error) {
+		if err := forget(); err != nil {
 			return usage{}, err
 		}
-		return measure(in(cache, args...))
-	}
-	// It compiles the module each time, so that once must do.
-	list, err := measureIn(b.listExport(dir).Args...)
+		return b.ratelimitgen(dir)
+	})
 	if err != nil {
 		return err
 	}
-	var runs []usage
-	for range b.rounds {
-		u, err := measureIn(filepath.Join(b.bin(), "ratelimitgen"), "./...")
-		if err != nil {
-			return err
-		}
-		runs = append(runs, u)
+	if err := forget(); err != nil {
+		return err
 	}
-	ours := median(runs)
-	fmt.Printf("Cold: only the dependencies are in the build cache; go list once, ratelimitgen the median of %d runs, %s\n\n", b.rounds, load())
+	// It compiles the module each time, so that once must do.
+	list, err := measure(b.listExport(dir))
+	if err != nil {
+		return err
+	}
+	ours := medians[0]
+	fmt.Printf("Generation: 500 packages, 3000 files, 20 outputs, %s\n", load())
+	fmt.Printf("Cold, only the dependencies are in the build cache: go list once, ratelimitgen the median of %d runs\n\n", b.rounds)
 	if err := printUsage(row{"go list -export -deps", list}, row{"ratelimitgen", ours}); err != nil {
 		return err
 	}

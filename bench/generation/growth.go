@@ -4,7 +4,7 @@ import "fmt"
 
 // plain measures a module without directives.
 func (b *bench) plain() error {
-	dir, _, err := b.module("plainmodule", 500, 0)
+	dir, err := b.module("plainmodule", 500, 0)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (b *bench) growth(ours usage) error {
 	rows := []row{{"500 packages, 20 limited", ours}}
 	var programs []func() (usage, error)
 	for _, s := range []size{{1000, 20}, {1000, 40}, {2000, 80}} {
-		dir, _, err := b.module(fmt.Sprintf("module%dx%d", s.packages, s.limited), s.packages, s.limited)
+		dir, err := b.module(fmt.Sprintf("module%dx%d", s.packages, s.limited), s.packages, s.limited)
 		if err != nil {
 			return err
 		}

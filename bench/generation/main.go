@@ -81,26 +81,34 @@ func run(ctx context.Context, root, dir string, rounds int) (met bool, err error
 	if b.dir, err = filepath.Abs(dir); err != nil {
 		return false, err
 	}
-	if err := b.command(b.root, "go", "build", "-o", b.bin()+"/", "./cmd/ratelimitgen"); err != nil {
-		return false, err
-	}
-	if err := b.command(filepath.Join(b.root, "bench"), "go", "build", "-o", b.bin()+"/", "./bigmodule", "./loadsyntax"); err != nil {
-		return false, err
+	for dir, packages := range map[string][]string{
+		b.root:                         {"./cmd/ratelimitgen"},
+		filepath.Join(b.root, "bench"): {"./bigmodule", "./loadsyntax"},
+	} {
+		cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-o", b.bin() + "/"}, packages...)...)
+		cmd.Dir = dir
+		if err := quietly(cmd); err != nil {
+			return false, err
+		}
 	}
 	if err := os.RemoveAll(b.memory()); err != nil {
 		return false, err
 	}
-	ours, module, err := b.warm()
+	module, err := b.module("bigmodule", 500, 20)
 	if err != nil {
 		return false, err
 	}
-	for _, measurement := range []func() error{
+	var ours usage
+	for i, measurement := range []func() error{
 		func() error { return b.cold(module) },
+		func() (err error) { ours, err = b.warm(module); return err },
 		b.plain,
 		func() error { return b.growth(ours) },
 		func() error { return b.peers(module, ours) },
 	} {
-		fmt.Println()
+		if i > 0 {
+			fmt.Println()
+		}
 		if err := measurement(); err != nil {
 			return false, err
 		}
@@ -121,21 +129,21 @@ func (b *bench) target(what string, value, target float64) {
 }
 
 // module writes a module with so many packages, limited of them with directives, and
-// lets ratelimitgen generate its output. It returns the directory and what that cost.
-func (b *bench) module(name string, packages, limited int) (dir string, first usage, err error) {
+// lets ratelimitgen generate its output. It returns the directory.
+func (b *bench) module(name string, packages, limited int) (dir string, err error) {
 	dir = filepath.Join(b.dir, name)
 	if err := remove(dir); err != nil {
-		return "", usage{}, err
+		return "", err
 	}
 	err = b.command(b.root, filepath.Join(b.bin(), "bigmodule"), "-runtime", ".",
 		"-packages", strconv.Itoa(packages), "-limited", strconv.Itoa(limited), dir)
 	if err != nil {
-		return "", usage{}, err
+		return "", err
 	}
-	if first, err = b.ratelimitgen(dir); err != nil {
-		return "", usage{}, err
+	if _, err := b.ratelimitgen(dir); err != nil {
+		return "", err
 	}
-	return dir, first, outputs(dir, limited)
+	return dir, outputs(dir, limited)
 }
 
 func (b *bench) ratelimitgen(dir string) (usage, error) {
@@ -144,17 +152,15 @@ func (b *bench) ratelimitgen(dir string) (usage, error) {
 
 // warm compares with programs that load the same packages, in a build cache that has
 // all of them. It returns the figures of ratelimitgen.
-func (b *bench) warm() (ours usage, dir string, err error) {
-	dir, first, err := b.module("bigmodule", 500, 20)
-	if err != nil {
-		return usage{}, "", err
-	}
-	fmt.Printf("Generation: 500 packages, 3000 files, 20 outputs, medians of %d runs, %s\n", b.rounds, load())
-	fmt.Println("(compiling the packages once, so that the build cache is warm)")
-	fmt.Println()
+func (b *bench) warm(dir string) (ours usage, err error) {
+	fmt.Printf("Warm, all is in the build cache: medians of %d runs, %s\n\n", b.rounds, load())
 	loadsyntax := func() (usage, error) { return measure(b.newCommand(dir, filepath.Join(b.bin(), "loadsyntax"))) }
+	// So that nobody's first run in this state counts.
 	if _, err := loadsyntax(); err != nil {
-		return usage{}, "", err
+		return usage{}, err
+	}
+	if _, err := b.ratelimitgen(dir); err != nil {
+		return usage{}, err
 	}
 	medians, err := b.inTurns(
 		loadsyntax,
@@ -162,26 +168,25 @@ func (b *bench) warm() (ours usage, dir string, err error) {
 		func() (usage, error) { return measure(b.listExport(dir)) },
 	)
 	if err != nil {
-		return usage{}, "", err
+		return usage{}, err
 	}
 	theirs, ours, list := medians[0], medians[1], medians[2]
 	err = printUsage(
 		row{"packages.Load, LoadSyntax", theirs},
 		row{"go list -export -deps", list},
-		row{"ratelimitgen, nothing to do", ours},
-		row{"ratelimitgen, first run", first},
+		row{"ratelimitgen", ours},
 	)
 	if err != nil {
-		return usage{}, "", err
+		return usage{}, err
 	}
 	b.target("CPU, of LoadSyntax", ours.cpu/theirs.cpu, cpuTarget)
 	b.target("CPU, of go list   ", ours.cpu/list.cpu, listTarget)
 	if ours.own == 0 || theirs.own == 0 {
 		fmt.Println("own memory: not measured on this system")
-		return ours, dir, nil
+		return ours, nil
 	}
 	b.target("own memory, of LoadSyntax", float64(ours.own)/float64(theirs.own), memoryTarget)
-	return ours, dir, nil
+	return ours, nil
 }
 
 // hits are the patterns of the packages with directives.
@@ -271,6 +276,6 @@ func quietly(cmd *exec.Cmd) error {
 func (b *bench) newCommand(dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(b.ctx, name, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off", "RATELIMITGEN_CACHE="+b.memory())
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOCACHE="+b.cache(), "RATELIMITGEN_CACHE="+b.memory())
 	return cmd
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,8 +13,8 @@ import (
 type peer struct {
 	name   string
 	module string // what go install gets, with its version
-	// prepare writes the configuration, if there is any, and returns what removes it.
-	prepare func(dir string, packages []string) (cleanUp func() error, err error)
+	// prepare writes the configuration; nil if there is none.
+	prepare func(dir string, packages []string) error
 	// runs are the arguments of the runs that it takes for packages, which are written
 	// like ./internal/a/a1.
 	runs func(packages []string) [][]string
@@ -56,10 +55,12 @@ var peers = []peer{
 		}),
 	},
 	{
-		name:    "goverter, one run",
-		module:  "github.com/jmattheis/goverter/cmd/goverter@v1.11.1",
-		prepare: goverterConfig,
-		runs:    func(packages []string) [][]string { return [][]string{append([]string{"gen"}, packages...)} },
+		name:   "goverter, one run",
+		module: "github.com/jmattheis/goverter/cmd/goverter@v1.11.1",
+		// Without a build tag of its own, so that it finds the packages in the build cache.
+		runs: func(packages []string) [][]string {
+			return [][]string{append([]string{"gen", "-build-tags", "", "-output-constraint", ""}, packages...)}
+		},
 	},
 }
 
@@ -73,7 +74,7 @@ func eachPackage(args func(pkg, name string) []string) func([]string) [][]string
 	}
 }
 
-func mockeryConfig(dir string, packages []string) (func() error, error) {
+func mockeryConfig(dir string, packages []string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `dir: %s/mockery/{{.SrcPackageName}}
 filename: mocks.go
@@ -85,42 +86,7 @@ packages:
 	for _, pkg := range packages {
 		fmt.Fprintf(&b, "  example.com/bigmodule/%s:\n    interfaces:\n      Orders: {}\n", strings.TrimPrefix(pkg, "./"))
 	}
-	return nothing, os.WriteFile(filepath.Join(dir, out, "mockery.yml"), []byte(b.String()), 0o600)
-}
-
-func nothing() error { return nil }
-
-// goverterConfig writes interfaces into the packages, in files that only goverter
-// reads.
-func goverterConfig(dir string, packages []string) (func() error, error) {
-	var names []string
-	cleanUp := func() error {
-		var errs []error
-		for _, name := range names {
-			errs = append(errs, os.Remove(name))
-		}
-		return errors.Join(errs...)
-	}
-	for _, pkg := range packages {
-		base := filepath.Base(pkg)
-		name := filepath.Join(dir, pkg, "converter.go")
-		err := os.WriteFile(name, fmt.Appendf(nil, `//go:build goverter
-
-package %[1]s
-
-// goverter:converter
-// goverter:output:file @cwd/%[2]s/goverter/%[1]s/converter.go
-// goverter:output:package example.com/bigmodule/%[2]s/goverter/%[1]s:%[1]s
-type Converter interface {
-	Summarize(source Response) Summary
-}
-`, base, out), 0o600)
-		if err != nil {
-			return nil, errors.Join(err, cleanUp())
-		}
-		names = append(names, name)
-	}
-	return cleanUp, nil
+	return os.WriteFile(filepath.Join(dir, out, "mockery.yml"), []byte(b.String()), 0o600)
 }
 
 // peers measures other generators on the module, each once: most take several runs
@@ -149,7 +115,7 @@ func (b *bench) install(module string) (string, error) {
 	path, version, _ := strings.Cut(module, "@")
 	bin := filepath.Join(b.dir, "peers", strings.ReplaceAll(path, "/", "_")+"@"+version)
 	cmd := b.newCommand(b.dir, "go", "install", module)
-	cmd.Env = append(cmd.Env, "GOBIN="+bin, "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOBIN="+bin, "GOFLAGS=")
 	if err := quietly(cmd); err != nil {
 		return "", err
 	}
@@ -164,7 +130,7 @@ func (b *bench) install(module string) (string, error) {
 }
 
 // peer measures one generator.
-func (b *bench) peer(p peer, bin, dir string, packages []string) (total usage, err error) {
+func (b *bench) peer(p peer, bin, dir string, packages []string) (usage, error) {
 	// Not all of them make directories.
 	for _, name := range []string{"moq", "counterfeiter", "mockgen"} {
 		if err := os.MkdirAll(filepath.Join(dir, out, name), 0o750); err != nil {
@@ -172,12 +138,11 @@ func (b *bench) peer(p peer, bin, dir string, packages []string) (total usage, e
 		}
 	}
 	if p.prepare != nil {
-		cleanUp, prepareErr := p.prepare(dir, packages)
-		if prepareErr != nil {
-			return usage{}, prepareErr
+		if err := p.prepare(dir, packages); err != nil {
+			return usage{}, err
 		}
-		defer func() { err = errors.Join(err, cleanUp()) }()
 	}
+	var total usage
 	for _, args := range p.runs(packages) {
 		u, err := measure(b.newCommand(dir, bin, args...))
 		if err != nil {

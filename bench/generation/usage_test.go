@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"os"
 	"os/exec"
 	"runtime"
@@ -11,7 +12,7 @@ import (
 )
 
 // TestMain lets the test binary be the program that is measured: "eat 60 20"
-// touches 60 MB and runs "eat 20".
+// touches 60 MB, works a while and runs "eat 20".
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "eat" {
 		if err := eat(os.Args[2:]); err != nil {
@@ -36,6 +37,11 @@ func eat(megabytes []string) error {
 			return err
 		}
 	}
+	work := make([]byte, 1e6)
+	for range 100 {
+		sum := sha256.Sum256(work)
+		work[0] = sum[0]
+	}
 	// Long enough to be seen by whoever watches.
 	for start := time.Now(); time.Since(start) < 300*time.Millisecond; {
 		runtime.KeepAlive(meal)
@@ -49,12 +55,17 @@ func TestMeasureAddsUpTheTimeOfChildren(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := measure(exec.Command(self, "eat", "1", "1"))
+	alone, err := measure(exec.Command(self, "eat", "1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u.cpu < 0.2 || u.wall < 0.6 {
-		t.Errorf("%.2f CPU s, %.2f wall s; want at least 0.2 and 0.6 of two processes that spin for 0.3 s", u.cpu, u.wall)
+	// Each of the five does the same work, and takes the same time at least.
+	five, err := measure(exec.Command(self, "eat", "1", "1", "1", "1", "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if five.cpu < 2*alone.cpu || five.wall < 1.5 {
+		t.Errorf("one process: %.2f CPU s; five: %.2f CPU s, %.2f wall s; want more than twice as much, and 1.5", alone.cpu, five.cpu, five.wall)
 	}
 }
 

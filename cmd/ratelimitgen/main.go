@@ -106,6 +106,10 @@ flags:
   -diff       print what differs as well (only with check)
   -v          print on standard error where the time went
 
+environment:
+  RATELIMITGEN_CACHE  directory that makes the next run faster, or "off"; the
+                      default is ratelimitgen in the user's cache directory
+
 exit status: 0 done, 1 problems in the directives or (check) files that differ,
 2 ratelimitgen could not do its work
 `

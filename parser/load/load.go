@@ -9,17 +9,21 @@
 // # Outlines
 //
 // Of a package that is only imported, the outline is taken: its types, constants
-// and the exported methods, but no functions, variables and unexported methods. Of
-// the imports it keeps those that exported and embedded fields, interfaces, type
-// parameters and constants mention. An unexported field or an exported method that
-// mentions another package gives way to a placeholder. What fails to check is
-// checked once more with Config.Full before anybody hears of it, so it does no harm
-// that an outline knows less. It must never answer a question in another way than
-// the package in full does:
+// and the exported methods, but no functions, variables and unexported methods, and
+// of those only what is in the same file as something that is mentioned by those who
+// import it, or by what was taken of it already. Of the imports it keeps those that
+// exported and embedded fields, interfaces, type parameters and constants mention.
+// An unexported field or an exported method that mentions another package gives way
+// to a placeholder. What fails to check is checked once more with Config.Full before
+// anybody hears of it, so it does no harm that an outline knows less. It must never
+// answer a question in another way than the package in full does:
 //
 //   - What a selector means depends on the names of fields and methods at each
 //     depth. Of the exported ones all are there, and every embedded field is. Those
 //     that are not exported have no meaning outside of their package.
+//   - All files that declare methods of a type that is there are taken, and all of the
+//     package where that cannot be told: a method may be declared on an alias, and a
+//     file may not be understood.
 //   - A method with a placeholder for its signature takes a parameter of a type of
 //     which there are no values, so no call of it is right, and no interface has it.
 //   - Methods that are promoted to a type of a package that was asked for must have
@@ -33,8 +37,8 @@
 //     says so: the placeholder cannot, unless it stands for pointers, channels and
 //     interfaces alone.
 //   - Constants and the lengths of arrays are computed from constants, from lengths
-//     and from sizes. Constants are all there. A package that calls len or cap for
-//     them, which may be about a variable or an unexported field, is not outlined.
+//     and from sizes. Constants that are mentioned are there. A package that calls len
+//     or cap for them, which may be about a variable or an unexported field, is not outlined.
 //     Where anything calls unsafe.Sizeof or the like, nothing is.
 //   - Names that dot imports bring are those of the file. A package that a package
 //     in full imports so is not outlined.
