@@ -48,11 +48,11 @@ func TestOfTheGoCommandOnlyItsOwnWordsArePrinted(t *testing.T) {
 func TestPlainTextOfErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"disk: full":      "disk: full",
-		"a: stderr: b":    "a: stderr: b",
-		"go env: no `go`": "go env: no `go`",
-		"go list: err: exit status 1: stderr: ":                                "go list: exit status 1",
-		"go list: err: exit status 1: stderr: go: what: stderr: it\n\tsaid\n":  "go: what: stderr: it\n\tsaid",
+		"disk: full":                            "disk: full",
+		"a: stderr: b":                          "a: stderr: b",
+		"go env: no `go`":                       "go env: no `go`",
+		"go list: err: exit status 1: stderr: ": "go list: exit status 1",
+		"go list: err: exit status 1: stderr: go: what: stderr: it\n\tsaid\n":   "go: what: stderr: it\n\tsaid",
 		"go list: err: exit status 1: stderr: main.go:1:1: it said so\n\nand\n": "go: main.go:1:1: it said so\n\nand",
 	} {
 		if got := plain(errors.New(text)); got != want {
