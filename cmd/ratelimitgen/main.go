@@ -118,7 +118,7 @@ exit status: 0 done, 1 problems in the directives or (check) files that differ,
 func main() {
 	if os.Getenv("GOGC") == "" {
 		// A run ends before the garbage that it makes is worth collecting often.
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(150)
 	}
 	if isVetTool(os.Args[1:]) {
 		unitchecker.Main(analyzer.New()) // does not return
