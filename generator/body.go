@@ -20,8 +20,8 @@ func (m *method) body() []jen.Code {
 		body = append(body, jen.If(m.skips(p)).Block(m.leave(m.call(m.Name))...))
 	}
 	body = append(body, m.buffers()...)
-	if m.taken != "" {
-		body = append(body, m.take()...)
+	if m.chargeVar != "" {
+		body = append(body, m.declareCharges()...)
 	}
 	if !m.settles() {
 		body = append(body, m.ask())
@@ -41,8 +41,8 @@ func (m *method) body() []jen.Code {
 		body = append(body, m.call(m.Name))
 	}
 	for i, p := range m.policy {
-		depends := m.taken != "" && p.guarded()
-		charged := jen.Op("!").Id(m.taken).Index(jen.Lit(i)).Dot("Skip")
+		depends := m.chargeVar != "" && p.guarded()
+		charged := jen.Op("!").Id(m.chargeVar).Index(jen.Lit(i)).Dot("Skip")
 		if p.count != nil {
 			counts := m.apply(p.count, "")
 			if depends {
@@ -101,7 +101,7 @@ func (m *method) callOf(fn *jen.Statement) *jen.Statement {
 // apply.
 func (m *method) fallback() *jen.Statement {
 	if m.limitedFallback() != nil {
-		return m.callOf(jen.Id(m.other))
+		return m.callOf(jen.Id(m.limitedVar))
 	}
 	for _, other := range m.wrapper.Methods {
 		if other.Name == m.Fallback.Text && len(other.Policies) > 0 {
@@ -224,8 +224,8 @@ func (m *method) refuse() []jen.Code {
 
 // charges renders what each policy takes of the call.
 func (m *method) charges() *jen.Statement {
-	if m.taken != "" {
-		return jen.Id(m.taken)
+	if m.chargeVar != "" {
+		return jen.Id(m.chargeVar)
 	}
 	return m.chargeList(m.charge)
 }
@@ -259,10 +259,10 @@ func (m *method) charge(p *policy) []jen.Code {
 	return fields
 }
 
-// take declares the charges where some depend on a condition. Nothing of a policy is
+// declareCharges declares the charges where some depend on a condition. Nothing of a policy is
 // evaluated unless it applies.
-func (m *method) take() []jen.Code {
-	body := []jen.Code{jen.Id(m.taken).Op(":=").Add(m.chargeList(func(p *policy) []jen.Code {
+func (m *method) declareCharges() []jen.Code {
+	body := []jen.Code{jen.Id(m.chargeVar).Op(":=").Add(m.chargeList(func(p *policy) []jen.Code {
 		if p.guarded() {
 			return []jen.Code{jen.Id("Skip").Op(":").True()}
 		}
@@ -271,7 +271,7 @@ func (m *method) take() []jen.Code {
 	for i, p := range m.policy {
 		if p.guarded() {
 			body = append(body, jen.If(m.applies(p)).Block(
-				jen.Id(m.taken).Index(jen.Lit(i)).Op("=").Id(m.wrapper.file.runtime("Charge")).Values(m.charge(p)...),
+				jen.Id(m.chargeVar).Index(jen.Lit(i)).Op("=").Id(m.wrapper.file.runtime("Charge")).Values(m.charge(p)...),
 			))
 		}
 	}

@@ -22,7 +22,7 @@ func (m *method) function() []jen.Code {
 	ds = append(ds, m.deprecation()...)
 	setup := []jen.Code{jen.Id(m.gate).Op(":=").Id(w.limiter).Dot("MustGate").Call(jen.Op("&").Id(m.spec))}
 	if other := m.limitedFallback(); other != nil {
-		setup = append(setup, jen.Id(m.other).Op(":=").Id(other.Constructor).Add(w.typeArgs()).Call(jen.Id(w.limiter)))
+		setup = append(setup, jen.Id(m.limitedVar).Op(":=").Id(other.Constructor).Add(w.typeArgs()).Call(jen.Id(w.limiter)))
 	}
 	decl := jen.Func().Id(w.Constructor).Add(w.typeParams()).
 		Params(jen.Id(w.limiter).Op("*").Id(f.runtime("Limiter"))).

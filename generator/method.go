@@ -16,21 +16,21 @@ import (
 // method is a method of a wrapper with the names that it uses.
 type method struct {
 	*parser.Method
-	wrapper *wrapper
-	params  []string
-	results []string // names of the results in the signature, nil if they have none
-	err     string   // variable for what the gate says
-	refusal string   // variable for the response of a fiber handler
-	header  string   // variable for a field of its header
-	permit  string   // variable for what is settled after the call
-	taken   string   // variable for the charges, if some depend on a condition
-	outs    []string // variables for the results, if something looks at them
-	gate    string   // field, or of a function variable, that holds the gate
-	ctx     string   // variable for the context of the call, if it is computed
-	other   string   // variable for the limited function that a function falls back to
-	spec    string   // package-level variable
-	zeros   []string // variables for zero results of a refusal, "" where none is needed
-	policy  []*policy
+	wrapper    *wrapper
+	params     []string
+	results    []string // names of the results in the signature, nil if they have none
+	err        string   // variable for what the gate says
+	refusal    string   // variable for the response of a fiber handler
+	header     string   // variable for a field of its header
+	permit     string   // variable for what is settled after the call
+	chargeVar  string   // variable for the charges, if some depend on a condition
+	outs       []string // variables for the results, if something looks at them
+	gate       string   // field, or of a function variable, that holds the gate
+	ctx        string   // variable for the context of the call, if it is computed
+	limitedVar string   // variable for the limited function that a function falls back to
+	spec       string   // package-level variable
+	zeros      []string // variables for zero results of a refusal, "" where none is needed
+	policy     []*policy
 }
 
 // policy is a policy of a method with the functions that it needs.
@@ -67,7 +67,7 @@ func (w *wrapper) newMethod(pm *parser.Method, fields *scope) *method {
 		w.limiter = s.allot("limiter", "limiter")
 		m.gate = s.allot("gate", "gate")
 		if pm.OnLimit == directive.OnLimitFallback {
-			m.other = s.allot("limited", "limited")
+			m.limitedVar = s.allot("limited", "limited")
 		}
 	} else {
 		m.gate = fields.allot(lowerFirst(pm.Name), "gate")
@@ -99,7 +99,7 @@ func (w *wrapper) newMethod(pm *parser.Method, fields *scope) *method {
 		m.permit = s.allot("permit", "permit")
 	}
 	if len(m.policy) > 1 && slices.ContainsFunc(m.policy, (*policy).guarded) {
-		m.taken = s.allot("charges", "charges")
+		m.chargeVar = s.allot("charges", "charges")
 	}
 	if m.looks() {
 		m.outs = m.resultVariables(s)

@@ -238,12 +238,7 @@ func (b *builder) identity(d *draft, m *Method, l *directive.Limit, p *Policy, s
 
 // isTypeLimit reports whether dir stands on the type and not on a method.
 func isTypeLimit(d *draft, dir *directive.Directive) bool {
-	for _, l := range d.limits {
-		if l == dir {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(d.limits, dir)
 }
 
 // baseName is the name of the file that holds dir.
