@@ -7,6 +7,8 @@ import (
 	"go/token"
 	"slices"
 	"strings"
+
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 )
 
 // planned lists what the output declares: names of package scope, and methods as
@@ -75,7 +77,7 @@ func declarations(file *ast.File) []string {
 		case *ast.FuncDecl:
 			name := d.Name.Name
 			if d.Recv != nil {
-				name = receiverType(d.Recv.List[0].Type) + "." + name
+				name = directive.BaseName(d.Recv.List[0].Type) + "." + name
 			}
 			names = append(names, name)
 		case *ast.GenDecl:
@@ -93,22 +95,4 @@ func declarations(file *ast.File) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// receiverType is the name of the type that a receiver points to.
-func receiverType(t ast.Expr) string {
-	for {
-		switch e := t.(type) {
-		case *ast.StarExpr:
-			t = e.X
-		case *ast.IndexExpr:
-			t = e.X
-		case *ast.IndexListExpr:
-			t = e.X
-		case *ast.Ident:
-			return e.Name
-		default:
-			return ""
-		}
-	}
 }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 )
 
 // constraintOf returns what a build must satisfy to have a file: what its name and its
@@ -148,29 +150,8 @@ func (b *builder) noteElsewhere(c constraint.Expr, file *ast.File) {
 		if !ok || fn.Recv == nil || len(fn.Recv.List) != 1 || !fn.Name.IsExported() {
 			continue
 		}
-		if name := receiverOf(fn.Recv.List[0].Type); name != "" {
-			b.elsewhere[name] = append(b.elsewhere[name], c)
-		}
-	}
-}
-
-// receiverOf returns the name of the type of a receiver.
-func receiverOf(t ast.Expr) string {
-	for {
-		switch e := t.(type) {
-		case *ast.StarExpr:
-			t = e.X
-		case *ast.ParenExpr:
-			t = e.X
-		case *ast.IndexExpr:
-			t = e.X
-		case *ast.IndexListExpr:
-			t = e.X
-		case *ast.Ident:
-			return e.Name
-		default:
-			return ""
-		}
+		name := directive.BaseName(fn.Recv.List[0].Type)
+		b.elsewhere[name] = append(b.elsewhere[name], c)
 	}
 }
 

@@ -147,7 +147,7 @@ func (l *layout) function(decl *ast.FuncDecl) {
 	if decl.Recv != nil {
 		t.Kind = Method
 		if len(decl.Recv.List) > 0 {
-			t.Type = baseName(decl.Recv.List[0].Type)
+			t.Type = BaseName(decl.Recv.List[0].Type)
 		}
 	}
 	name := fmt.Sprintf("%s %s", t.Kind, t.String())
@@ -332,11 +332,12 @@ func fieldName(f *ast.Field) string {
 	if len(f.Names) > 0 {
 		return f.Names[0].Name
 	}
-	return baseName(f.Type)
+	return BaseName(f.Type)
 }
 
-// baseName is the name of the type that expr points to or instantiates, or "_".
-func baseName(expr ast.Expr) string {
+// BaseName is the name of the type that expr, such as a receiver's type, points to or
+// instantiates, or "_" if it has none.
+func BaseName(expr ast.Expr) string {
 	for {
 		switch e := expr.(type) {
 		case *ast.Ident:

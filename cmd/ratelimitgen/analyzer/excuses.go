@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 )
 
 // markPrefix begins the comments that excuse findings of linters.
@@ -121,32 +122,12 @@ func enclosing(stack []ast.Node) string {
 			if n.Recv == nil || len(n.Recv.List) == 0 {
 				return n.Name.Name
 			}
-			return receiverType(n.Recv.List[0].Type) + "." + n.Name.Name
+			return directive.BaseName(n.Recv.List[0].Type) + "." + n.Name.Name
 		case *ast.ValueSpec:
 			return n.Names[0].Name
 		}
 	}
 	return ""
-}
-
-// receiverType is the name of a receiver's type.
-func receiverType(t ast.Expr) string {
-	for {
-		switch e := t.(type) {
-		case *ast.ParenExpr:
-			t = e.X
-		case *ast.StarExpr:
-			t = e.X
-		case *ast.IndexExpr:
-			t = e.X
-		case *ast.IndexListExpr:
-			t = e.X
-		case *ast.Ident:
-			return e.Name
-		default:
-			return ""
-		}
-	}
 }
 
 // allowList is the value of the flag allow.
