@@ -125,7 +125,7 @@ func (f *file) noteImports(w *parser.Wrapper) {
 		if len(m.Policies) > 0 && m.Context < 0 {
 			f.imports.add("context", "context")
 		}
-		if computesContext(m) {
+		if m.FromRequest() {
 			f.imports.add(httpPath, "httplimit")
 		}
 		for _, p := range m.Policies {

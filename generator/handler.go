@@ -9,12 +9,6 @@ import (
 // httpPath is imported by files with methods whose request is not in a context.
 const httpPath = "github.com/ratelimitgen/ratelimitgen/runtime/httplimit"
 
-// computesContext reports whether the context of a call has to be told who is
-// calling.
-func computesContext(m *parser.Method) bool {
-	return m.Identified && m.Carrier != parser.ContextCarrier
-}
-
 // context renders the context that the gate gets.
 func (m *method) context() *jen.Statement {
 	if m.ctx != "" {

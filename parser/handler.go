@@ -78,7 +78,7 @@ func (res *Result) takesRequests() bool {
 	for _, p := range res.Packages {
 		for _, w := range p.Wrappers {
 			for _, m := range w.Methods {
-				if m.Identified && m.Carrier != ContextCarrier {
+				if m.FromRequest() {
 					return true
 				}
 			}
@@ -107,14 +107,7 @@ func isHandler(sig *types.Signature) bool {
 // identify notes what the expressions of m need to know of the request.
 func (m *Method) identify() {
 	for _, p := range m.Policies {
-		var nodes []keyexpr.Node
-		if p.KeyExpr != nil {
-			nodes = append(nodes, p.KeyExpr.Nodes()...)
-		}
-		for _, e := range p.exprs() {
-			nodes = append(nodes, e.Node)
-		}
-		for _, n := range nodes {
+		for _, n := range p.nodes() {
 			keyexpr.Contains(n, func(n keyexpr.Node) bool {
 				if d, ok := n.(*keyexpr.Dim); ok {
 					m.Identified = true

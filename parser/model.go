@@ -155,6 +155,22 @@ func (w *Wrapper) Generic() bool {
 	return false
 }
 
+// FromRequest reports whether something that is computed for a call needs to know who is
+// calling, and the request tells that and not a context.
+func (m *Method) FromRequest() bool { return m.Identified && m.Carrier != ContextCarrier }
+
+// nodes lists everything that p evaluates.
+func (p *Policy) nodes() []keyexpr.Node {
+	var nodes []keyexpr.Node
+	if p.KeyExpr != nil {
+		nodes = p.KeyExpr.Nodes()
+	}
+	for _, e := range p.exprs() {
+		nodes = append(nodes, e.Node)
+	}
+	return nodes
+}
+
 // exprs lists the expressions of p but for the key.
 func (p *Policy) exprs() []*keyexpr.Expr {
 	return slices.DeleteFunc([]*keyexpr.Expr{p.CostExpr, p.MaxExpr, p.When, p.Unless, p.CountExpr, p.CostAfterExpr},

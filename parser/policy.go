@@ -166,14 +166,7 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 
 // noteBuilds notes the constraints of what the expressions of p mention.
 func (b *builder) noteBuilds(p *Policy) {
-	var nodes []keyexpr.Node
-	if p.KeyExpr != nil {
-		nodes = append(nodes, p.KeyExpr.Nodes()...)
-	}
-	for _, e := range p.exprs() {
-		nodes = append(nodes, e.Node)
-	}
-	for _, n := range nodes {
+	for _, n := range p.nodes() {
 		keyexpr.Contains(n, func(n keyexpr.Node) bool {
 			var obj types.Object
 			switch n := n.(type) {
