@@ -81,7 +81,7 @@ type common struct {
 	waiting atomic.Int32
 }
 
-func newCounter(p Policy, num int, calendar *calendar) *counter {
+func newCounter(p Policy, num int, rules rules) *counter {
 	p.Algorithm = p.algorithm()
 	if p.Lock = slices.Clone(p.Lock); len(p.Lock) == 0 {
 		p.Lock = nil
@@ -96,7 +96,7 @@ func newCounter(p Policy, num int, calendar *calendar) *counter {
 		most:     p.Capacity(),
 		window:   int64(p.Window / time.Microsecond),
 		mix:      uint64(num) * 0x9e3779b97f4a7c15,
-		calendar: calendar,
+		calendar: rules.calendar,
 		ends:     p.Count || p.Algorithm == Concurrency || p.Algorithm == TimeQuota,
 	}
 	if p.Algorithm == TimeQuota {
@@ -110,7 +110,7 @@ func newCounter(p Policy, num int, calendar *calendar) *counter {
 	case p.Limit == Blocked:
 		c.kind = blocked
 	default:
-		c.setRule()
+		c.setRule(rules.custom)
 	}
 	for _, d := range p.Lock {
 		c.locks = append(c.locks, int64(d/time.Microsecond))
@@ -123,7 +123,7 @@ func newCounter(p Policy, num int, calendar *calendar) *counter {
 }
 
 // setRule chooses the arithmetic of a policy that is counted.
-func (c *counter) setRule() {
+func (c *counter) setRule(custom CustomAlgorithm) {
 	p := &c.policy
 	plain := !p.Dynamic && !p.Count && len(p.Lock) == 0
 	c.rule = recorded
@@ -174,6 +174,8 @@ func (c *counter) setRule() {
 		c.algorithm = &leases{c.window}
 	case TimeQuota:
 		c.algorithm = &quota{c.window}
+	default:
+		c.algorithm = &customRule{custom, p}
 	}
 }
 

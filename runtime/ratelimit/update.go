@@ -103,11 +103,11 @@ func (l *Limiter) Update(id string, patch Patch) error {
 	if old.declared.Dynamic && patch.Limit != nil {
 		p.Dynamic = p.Limit != Unlimited && p.Limit != Blocked
 	}
-	cal, err := l.check(&p)
+	rules, err := l.check(&p)
 	if err != nil {
 		return err
 	}
-	c := newCounter(p, int(old.num), cal)
+	c := newCounter(p, int(old.num), rules)
 	c.succeed(old)
 	l.counters[id] = c
 	l.mem.replace(old, c)
@@ -161,8 +161,10 @@ func (c *counter) latest() *counter {
 func (m *memory) replace(old, c *counter) {
 	for i := range m.shards {
 		m.shards[i].mu.Lock()
+		defer m.shards[i].mu.Unlock() // also if a CustomAlgorithm panics
 	}
 	m.overflow.Lock()
+	defer m.overflow.Unlock()
 	now := m.now()
 	for i := range m.shards {
 		s := &m.shards[i]
@@ -193,10 +195,6 @@ func (m *memory) replace(old, c *counter) {
 	all[c.num] = c
 	m.counters.Store(&all)
 	old.replaced.Store(c)
-	m.overflow.Unlock()
-	for i := range m.shards {
-		m.shards[i].mu.Unlock()
-	}
 }
 
 // pace is how long a window of a bucket is, in µs, and how many units come back in it.
@@ -278,6 +276,8 @@ func (c *counter) adoptRecord(r *record, old *counter, now int64) {
 		inside := from.inside(r, t)
 		r.holes, r.holds = r.holes[:0], r.holds[:0]
 		r.base, r.used, r.last = t, inside, t
+	case *customRule:
+		to.adopt(r, t)
 	case *warming:
 		from := old.algorithm.(*warming)
 		if *to == *from {
