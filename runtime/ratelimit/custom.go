@@ -68,7 +68,7 @@ func WithAlgorithm(name string, a CustomAlgorithm) Option {
 			l.fail(fmt.Errorf("ratelimit: algorithm %q is nil", name))
 		case Algorithm(name).isBuiltIn():
 			l.fail(fmt.Errorf("ratelimit: algorithm %q is built in and cannot be replaced", name))
-		case !Algorithm(name).isCustom():
+		case !Algorithm(name).IsCustom():
 			l.fail(fmt.Errorf("ratelimit: algorithm %q is not a name of lower-case letters, digits and dashes", name))
 		default:
 			l.algorithms[Algorithm(name)] = a
@@ -85,8 +85,9 @@ func (a Algorithm) isBuiltIn() bool {
 	return false
 }
 
-// isCustom reports whether a can be the name of an algorithm that is not built in.
-func (a Algorithm) isCustom() bool {
+// IsCustom reports whether a can be the name of an algorithm that is not built in; see
+// WithAlgorithm.
+func (a Algorithm) IsCustom() bool {
 	if a == "" || a.isBuiltIn() || a[0] < 'a' || a[0] > 'z' || len(a) > maxAlgorithmName {
 		return false
 	}

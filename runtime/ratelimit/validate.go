@@ -36,7 +36,7 @@ func (p *Policy) Validate() error {
 
 // wrongWord returns what is wrong with the fields that choose among words.
 func (p *Policy) wrongWord() string {
-	if a := p.algorithm(); !a.isBuiltIn() && !a.isCustom() {
+	if a := p.algorithm(); !a.isBuiltIn() && !a.IsCustom() {
 		return fmt.Sprintf("unknown algorithm %q", p.Algorithm)
 	}
 	switch p.Align {
