@@ -225,8 +225,11 @@ func (c *counter) adopt(e *entry, old *counter, now int64) {
 		return
 	}
 	t := max(now, e.last)
-	if d := e.base - t; d > 0 || d == 0 && e.part > 0 {
+	switch d := e.base - t; {
+	case d > 0 || d == 0 && e.part > 0:
 		e.base, e.part = t+c.pace.scale(old.pace, d, int64(e.part), old.den), 0
+	case e.part > 0: // is a fraction of old's; the clock may be set back to when it counts
+		e.base, e.part = e.base+1, 0
 	}
 }
 
@@ -234,7 +237,11 @@ func (c *counter) adopt(e *entry, old *counter, now int64) {
 func (c *counter) adoptRecord(r *record, old *counter, now int64) {
 	view, t, _ := old.settleRecord(r, now)
 	if view != r {
-		return // it says nothing
+		switch c.algorithm.(type) {
+		case *bucket, *slidingWindowRule, *leaky, *warming:
+			r.renew() // it says nothing, and must not at another pace
+		}
+		return
 	}
 	switch to := c.algorithm.(type) {
 	case *bucket:
