@@ -31,14 +31,15 @@ func (i *Interceptor) identify(ctx context.Context, procedure, method string, pe
 		header: header,
 		query:  peer.Query,
 	}
+	c.Source = c
+	ctx = ratelimit.WithRequest(ctx, &c.Request)
 	if i.user != nil {
 		c.User = i.user(ctx)
 	}
 	if i.role != nil {
 		c.Role = i.role(ctx)
 	}
-	c.Source = c
-	return ratelimit.WithRequest(ctx, &c.Request)
+	return ctx
 }
 
 // Header returns the first field of that name.

@@ -21,8 +21,9 @@
 //
 // Path and Route of the ratelimit.Request are the procedure, such as
 // "/shop.Shop/PlaceOrder". Method is the HTTP method: POST, or GET for unary calls
-// without side effects whose client asks for it. Headers, cookies and the query are
-// those of the HTTP request, but for Host, which Connect does not tell.
+// without side effects whose client asks for it. Headers and cookies are those of the
+// HTTP request, but for Host, which Connect does not tell; the query is known where the
+// client speaks the Connect protocol.
 //
 // # What a refused client gets
 //
@@ -104,16 +105,18 @@ func WithHeader(name string) Option {
 }
 
 // WithUser tells who the authenticated user of a call is, "" meaning nobody; without
-// it there never is one. The function runs once per call or stream, with the context
-// that the interceptor gets, so an interceptor that authenticates belongs before this
-// one; connect.CallInfoForHandlerContext has the headers. Return an identity, not a
-// credential: it becomes part of keys.
+// it there never is one. The function runs once per call or stream, before the
+// handler, so an interceptor that authenticates belongs before this one. Its context
+// carries the *ratelimit.Request already, whose Header tells the headers;
+// connect.CallInfoForHandlerContext does so for unary calls only. Return an identity,
+// not a credential: it becomes part of keys.
 func WithUser(user func(context.Context) string) Option {
 	return func(i *Interceptor) { i.user = user }
 }
 
 // WithRole tells what a call's user is, such as "admin", "" meaning nothing in
-// particular; without it there is no role. It runs as WithUser's function does.
+// particular; without it there is no role. It runs as WithUser's function does, after
+// that: the user is known.
 func WithRole(role func(context.Context) string) Option {
 	return func(i *Interceptor) { i.role = role }
 }

@@ -33,14 +33,15 @@ func (i *Interceptor) identify(ctx context.Context, method string) context.Conte
 		},
 		ctx: ctx,
 	}
+	c.Source = c
+	ctx = ratelimit.WithRequest(ctx, &c.Request)
 	if i.user != nil {
 		c.User = i.user(ctx)
 	}
 	if i.role != nil {
 		c.Role = i.role(ctx)
 	}
-	c.Source = c
-	return ratelimit.WithRequest(ctx, &c.Request)
+	return ctx
 }
 
 // peerAddr returns the address at the other end of the connection, or the zero Addr.

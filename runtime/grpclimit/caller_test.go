@@ -121,19 +121,18 @@ func told(ctx context.Context) string {
 func TestTheRequestTellsWhatKeysName(t *testing.T) {
 	t.Parallel()
 	calls := make(chan string, 2)
-	token := func(ctx context.Context) string {
-		return strings.Join(metadata.ValueFromIncomingContext(ctx, "x-user"), "")
-	}
+	user := grpclimit.WithUser(func(ctx context.Context) string { return ratelimit.RequestFrom(ctx).Header("X-User") })
+	role := grpclimit.WithRole(func(ctx context.Context) string { return "role of " + ratelimit.RequestFrom(ctx).User })
 	client := serve(t, tcp, &service{
 		check: func(ctx context.Context) error { calls <- told(ctx); return nil },
 		watch: func(stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
 			calls <- told(stream.Context())
 			return nil
 		},
-	}, grpclimit.New(grpclimit.WithUser(token), grpclimit.WithRole(func(context.Context) string { return "admin" })), grpc.WithAuthority("shop.example"))
+	}, grpclimit.New(user, role), grpc.WithAuthority("shop.example"))
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "x-user", "ann", "X-Tenant", "acme", "x-tenant", "other",
 		"x-trace-bin", "\x00\xff", "cookie", "a=1; sid=s1; sid=s2")
-	const want = "addr=127.0.0.1 user=ann role=admin method= path=%s route=%[1]s tenant=acme bin=00ff sid=s1 host=shop.example q= none="
+	const want = "addr=127.0.0.1 user=ann role=role of ann method= path=%s route=%[1]s tenant=acme bin=00ff sid=s1 host=shop.example q= none="
 
 	if _, err := client.Check(ctx, &healthpb.HealthCheckRequest{}); err != nil {
 		t.Fatal(err)

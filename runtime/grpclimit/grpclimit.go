@@ -95,15 +95,17 @@ func WithHeader(name string) Option {
 }
 
 // WithUser tells who the authenticated user of a call is, "" meaning nobody; without
-// it there never is one. The function runs once per call or stream, with the context
-// that the interceptor gets, so an interceptor that authenticates belongs before this
-// one. Return an identity, not a credential: it becomes part of keys.
+// it there never is one. The function runs once per call or stream, before the
+// handler, so an interceptor that authenticates belongs before this one. Its context
+// carries the *ratelimit.Request already, whose Header is the metadata. Return an
+// identity, not a credential: it becomes part of keys.
 func WithUser(user func(context.Context) string) Option {
 	return func(i *Interceptor) { i.user = user }
 }
 
 // WithRole tells what a call's user is, such as "admin", "" meaning nothing in
-// particular; without it there is no role. It runs as WithUser's function does.
+// particular; without it there is no role. It runs as WithUser's function does, after
+// that: the user is known.
 func WithRole(role func(context.Context) string) Option {
 	return func(i *Interceptor) { i.role = role }
 }

@@ -80,14 +80,3 @@ func (s *Server) PlaceOrders(ctx context.Context, stream *connect.BidiStream[sho
 func (s *Server) Watch(ctx context.Context, req *connect.Request[shoppb.WatchRequest], stream *connect.ServerStream[shoppb.Order]) error {
 	return s.orders.Follow(ctx, req.Msg.GetItem(), stream.Send)
 }
-
-// User tells who is calling; it is an option of connectlimit.
-func User() connectlimit.Option {
-	return connectlimit.WithUser(func(ctx context.Context) string {
-		call, ok := connect.CallInfoForHandlerContext(ctx)
-		if !ok {
-			return ""
-		}
-		return shop.UserOf(call.RequestHeader().Get("Authorization"))
-	})
-}

@@ -9,11 +9,9 @@ import (
 	"io"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/ratelimitgen/ratelimitgen/examples/grpc/shop"
 	"github.com/ratelimitgen/ratelimitgen/examples/grpc/shoppb"
-	"github.com/ratelimitgen/ratelimitgen/runtime/grpclimit"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
@@ -78,14 +76,3 @@ func (s *Server) Watch(req *shoppb.WatchRequest, stream grpc.ServerStreamingServ
 // watcher returns the user of a stream. It has no parameter that is a context, so the
 // key user is not known to it.
 func watcher(stream grpc.ServerStream) string { return shop.User(stream.Context()) }
-
-// User tells who is calling; it is an option of grpclimit.
-func User() grpclimit.Option {
-	return grpclimit.WithUser(func(ctx context.Context) string {
-		values := metadata.ValueFromIncomingContext(ctx, "authorization")
-		if len(values) != 1 {
-			return ""
-		}
-		return shop.UserOf(values[0])
-	})
-}

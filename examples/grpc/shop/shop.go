@@ -87,7 +87,10 @@ func User(ctx context.Context) string {
 	return ""
 }
 
-// UserOf returns whose the authorization of a call is, "" if nobody's.
-func UserOf(authorization string) string {
-	return map[string]string{"Bearer token-of-ann": "ann", "Bearer token-of-bob": "bob"}[authorization]
+// Authenticate returns whose token a call has brought, "" if nobody's. It is what the
+// interceptors ask.
+func Authenticate(ctx context.Context) string {
+	return tokens[ratelimit.RequestFrom(ctx).Header("Authorization")]
 }
+
+var tokens = map[string]string{"Bearer token-of-ann": "ann", "Bearer token-of-bob": "bob"}
