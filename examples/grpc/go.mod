@@ -15,6 +15,7 @@ require (
 	github.com/ratelimitgen/ratelimitgen v0.0.0
 	github.com/ratelimitgen/ratelimitgen/runtime/connectlimit v0.0.0
 	github.com/ratelimitgen/ratelimitgen/runtime/grpclimit v0.0.0
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 )
@@ -29,5 +30,4 @@ require (
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/tools v0.52.0 // indirect
-	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 )

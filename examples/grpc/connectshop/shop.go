@@ -22,11 +22,14 @@ import (
 func New(limiter *ratelimit.Limiter, limits *connectlimit.Interceptor) http.Handler {
 	orders := &shop.Orders{}
 	mux := http.NewServeMux()
-	mux.Handle(shoppbconnect.NewShopHandler(NewRateLimitedServer(&Server{
-		orders: orders,
-		placer: shop.NewRateLimitedOrders(orders, limiter),
-	}, limiter), connect.WithInterceptors(limits)))
+	server := NewServer(orders, shop.NewRateLimitedOrders(orders, limiter))
+	mux.Handle(shoppbconnect.NewShopHandler(NewRateLimitedServer(server, limiter), connect.WithInterceptors(limits)))
 	return mux
+}
+
+// NewServer returns the shop that keeps orders, which placer places.
+func NewServer(orders *shop.Orders, placer *shop.RateLimitedOrders) *Server {
+	return &Server{orders: orders, placer: placer}
 }
 
 // Server is the shop.
