@@ -159,16 +159,3 @@ func TestTheTrailerTellsTheWaitInMilliseconds(t *testing.T) {
 		}
 	}
 }
-
-func TestARetryingClientStopsWhereNobodyIsCalling(t *testing.T) {
-	t.Parallel()
-	// By its own policy it would try again in an hour.
-	c := dial(t, listenGRPC(t, grpclimit.New(grpclimit.WithUser(shop.Authenticate))), grpc.WithDefaultServiceConfig(`{"methodConfig": [{
-		"name": [{"service": "shop.v1.Shop"}],
-		"retryPolicy": {"maxAttempts": 5, "initialBackoff": "3600s", "maxBackoff": "3600s", "backoffMultiplier": 1,
-			"retryableStatusCodes": ["PERMISSION_DENIED", "UNAVAILABLE"]}}]}`))
-	_, err := c.PlaceOrder(t.Context(), &shoppb.OrderRequest{Item: "apple"})
-	if code, _, _ := (grpcClient{}).explain(err); code != connect.CodePermissionDenied {
-		t.Errorf("%v", err)
-	}
-}
