@@ -3,9 +3,7 @@ package connectlimit
 import (
 	"context"
 	"errors"
-	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -13,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/ratelimitgen/ratelimitgen/runtime/internal/rpcrefusal"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
@@ -36,26 +35,26 @@ func (i *Interceptor) answer(ctx context.Context, procedure, protocol string, er
 	if !errors.As(err, &e) {
 		return err
 	}
-	code, text, wait := meaning(e)
-	if code == connect.CodeUnknown {
+	a, ok := rpcrefusal.Of(e)
+	if !ok {
 		return err
 	}
 	if i.onRefusal != nil {
 		i.onRefusal(ctx, procedure, e)
 	}
-	answer := connect.NewError(code, &refusal{text, err})
-	if wait != ratelimit.Never {
-		answer.Meta().Set("Retry-After", strconv.FormatInt(roundUp(wait, time.Second), 10))
-		addDetail(answer, &errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})
+	answer := connect.NewError(connect.Code(a.Code), &refusal{a.Text, err})
+	if a.Wait != ratelimit.Never {
+		answer.Meta().Set("Retry-After", strconv.FormatInt(rpcrefusal.RoundUp(a.Wait, time.Second), 10))
+		addDetail(answer, &errdetails.RetryInfo{RetryDelay: durationpb.New(a.Wait)})
 	}
-	if code == connect.CodeResourceExhausted {
+	if a.Code == rpcrefusal.ResourceExhausted {
 		addDetail(answer, &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{
 			Subject:     procedure,
-			Description: text,
+			Description: a.Text,
 		}}})
 	}
 	if protocol != connect.ProtocolConnect {
-		answer.Meta().Set("Grpc-Retry-Pushback-Ms", pushback(wait))
+		answer.Meta().Set("Grpc-Retry-Pushback-Ms", a.Pushback())
 	}
 	return answer
 }
@@ -64,47 +63,4 @@ func addDetail(e *connect.Error, message proto.Message) {
 	if detail, err := connect.NewErrorDetail(message); err == nil {
 		e.AddDetail(detail)
 	}
-}
-
-// meaning returns what the client is told of e: CodeUnknown if it is of no known kind,
-// and the wait, which is Never where waiting does not help.
-func meaning(e *ratelimit.Error) (code connect.Code, text string, wait time.Duration) {
-	switch e.Kind {
-	case ratelimit.ErrLimited:
-		text = "the rate limit is used up"
-		wait = max(e.Decision.RetryAfter, 1)
-		if wait == ratelimit.Never {
-			text = "the rate limit does not admit this call"
-		}
-		if e.Message != "" {
-			text = strings.ToValidUTF8(e.Message, "\uFFFD") // or it could not be sent
-		}
-		return connect.CodeResourceExhausted, text, wait
-	case ratelimit.ErrNoKey:
-		return connect.CodePermissionDenied, "the call does not say who is calling", ratelimit.Never
-	case ratelimit.ErrCost:
-		return connect.CodeInvalidArgument, "the call asks for more than the rate limit can ever admit", ratelimit.Never
-	case ratelimit.ErrStore:
-		return connect.CodeUnavailable, "the rate limit could not be checked", time.Second
-	}
-	return connect.CodeUnknown, "", 0
-}
-
-// pushback returns the wait in milliseconds, rounded up, as the gRPC specification of
-// retries has it: a signed integer of 32 bits, negative for never.
-func pushback(wait time.Duration) string {
-	ms := roundUp(wait, time.Millisecond)
-	if ms > math.MaxInt32 {
-		ms = -1
-	}
-	return strconv.FormatInt(ms, 10)
-}
-
-// roundUp returns d in units, because a client that waits too short is refused again.
-func roundUp(d, unit time.Duration) int64 {
-	n := int64(d / unit)
-	if d%unit > 0 {
-		n++
-	}
-	return n
 }

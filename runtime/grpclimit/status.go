@@ -3,10 +3,7 @@ package grpclimit
 import (
 	"context"
 	"errors"
-	"math"
-	"strconv"
 	"strings"
-	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -15,6 +12,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/ratelimitgen/ratelimitgen/runtime/internal/rpcrefusal"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
@@ -40,65 +38,28 @@ func (i *Interceptor) answer(ctx context.Context, method string, err error) (met
 	if !errors.As(err, &e) {
 		return nil, err
 	}
-	code, text, wait := meaning(e)
-	if code == codes.Unknown {
+	a, ok := rpcrefusal.Of(e)
+	if !ok {
 		return nil, err
 	}
 	if i.onRefusal != nil {
 		i.onRefusal(ctx, method, e)
 	}
 	var details []protoadapt.MessageV1
-	if wait != ratelimit.Never {
-		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})
+	if a.Wait != ratelimit.Never {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(a.Wait)})
 	}
-	if code == codes.ResourceExhausted {
+	if a.Code == rpcrefusal.ResourceExhausted {
 		details = append(details, &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{
 			Subject:     strings.ToValidUTF8(method, "\uFFFD"),
-			Description: text,
+			Description: a.Text,
 		}}})
 	}
-	st := status.New(code, text)
+	st := status.New(codes.Code(a.Code), a.Text)
 	if len(details) > 0 {
 		if detailed, err := st.WithDetails(details...); err == nil {
 			st = detailed
 		}
 	}
-	return metadata.Pairs("grpc-retry-pushback-ms", pushback(wait)), &refusal{st, err}
-}
-
-// meaning returns what the client is told of e: Unknown if it is of no known kind,
-// and the wait, which is Never where waiting does not help.
-func meaning(e *ratelimit.Error) (code codes.Code, text string, wait time.Duration) {
-	switch e.Kind {
-	case ratelimit.ErrLimited:
-		text = "the rate limit is used up"
-		wait = max(e.Decision.RetryAfter, 1)
-		if wait == ratelimit.Never {
-			text = "the rate limit does not admit this call"
-		}
-		if e.Message != "" {
-			text = strings.ToValidUTF8(e.Message, "\uFFFD") // or it could not be sent
-		}
-		return codes.ResourceExhausted, text, wait
-	case ratelimit.ErrNoKey:
-		return codes.PermissionDenied, "the call does not say who is calling", ratelimit.Never
-	case ratelimit.ErrCost:
-		return codes.InvalidArgument, "the call asks for more than the rate limit can ever admit", ratelimit.Never
-	case ratelimit.ErrStore:
-		return codes.Unavailable, "the rate limit could not be checked", time.Second
-	}
-	return codes.Unknown, "", 0
-}
-
-// pushback returns the wait in milliseconds, rounded up, as the gRPC specification of
-// retries has it: a signed integer of 32 bits, negative for never.
-func pushback(wait time.Duration) string {
-	ms := int64(wait / time.Millisecond)
-	if wait%time.Millisecond > 0 {
-		ms++
-	}
-	if ms > math.MaxInt32 {
-		ms = -1
-	}
-	return strconv.FormatInt(ms, 10)
+	return metadata.Pairs("grpc-retry-pushback-ms", a.Pushback()), &refusal{st, err}
 }
