@@ -85,11 +85,12 @@ func serverSearchKey(ctx context.Context, buf []byte) []byte {
 
 // Watch calls the wrapped Server if it is admitted by
 //
-//	max=1 algorithm=concurrency lease=1h key=watcher(stream)
+//	max=1 algorithm=concurrency lease=1h key=user
 func (s *RateLimitedServer) Watch(req *shoppb.WatchRequest, stream grpc.ServerStreamingServer[shoppb.Order]) error {
+	ctx := ratelimit.ContextOf(stream)
 	var buf [64]byte
-	permit, err := s.watch.Acquire(context.Background(), []ratelimit.Charge{
-		{Key: serverWatchKey(buf[:0], stream), Cost: 1},
+	permit, err := s.watch.Acquire(ctx, []ratelimit.Charge{
+		{Key: serverWatchKey(ctx, buf[:0]), Cost: 1},
 	})
 	if err != nil {
 		return err
@@ -103,14 +104,14 @@ var serverWatchSpec = ratelimit.Spec{
 	File:   "shop.go",
 	Policies: []ratelimit.Policy{{
 		ID:        "github.com/ratelimitgen/ratelimitgen/examples/grpc/grpcshop.Server.Watch",
-		Directive: "max=1 algorithm=concurrency lease=1h key=watcher(stream)",
-		Key:       "watcher(stream)",
+		Directive: "max=1 algorithm=concurrency lease=1h key=user",
+		Key:       "user",
 		Algorithm: ratelimit.Concurrency,
 		Limit:     1,
 		Lease:     time.Hour,
 	}},
 }
 
-func serverWatchKey(buf []byte, stream grpc.ServerStreamingServer[shoppb.Order]) []byte {
-	return append(buf, watcher(stream)...)
+func serverWatchKey(ctx context.Context, buf []byte) []byte {
+	return ratelimit.AppendUser(buf, ratelimit.RequestFrom(ctx))
 }

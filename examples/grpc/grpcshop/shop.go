@@ -68,11 +68,7 @@ func (s *Server) PlaceOrders(stream grpc.BidiStreamingServer[shoppb.OrderRequest
 
 // Watch tells the orders of an item. A user watches one item at a time.
 //
-//ratelimit:max=1 algorithm=concurrency lease=1h key=watcher(stream)
+//ratelimit:max=1 algorithm=concurrency lease=1h key=user
 func (s *Server) Watch(req *shoppb.WatchRequest, stream grpc.ServerStreamingServer[shoppb.Order]) error {
 	return s.orders.Follow(stream.Context(), req.GetItem(), stream.Send)
 }
-
-// watcher returns the user of a stream. It has no parameter that is a context, so the
-// key user is not known to it.
-func watcher(stream grpc.ServerStream) string { return shop.User(stream.Context()) }
