@@ -13,7 +13,7 @@ import (
 //	func NewRateLimitedLogin(limiter *ratelimit.Limiter) func(name string) error
 func (m *method) function() []jen.Code {
 	w, f := m.wrapper, m.wrapper.file
-	lines := append(wrap(fmt.Sprintf("%s returns %s limited by limiter. It panics if limiter is nil or has no store for a limit.", w.Constructor, w.Source.Name())), "")
+	lines := append(wrap(fmt.Sprintf("%s returns %s limited by limiter. It panics if limiter is nil or has no %s for a limit.", w.Constructor, w.Source.Name(), lacks(w.Wrapper))), "")
 	lines = append(lines, wrap("The function "+m.what())...)
 	ds := []jen.Code{comment(append(lines, "")...)}
 	for _, p := range m.Policies {

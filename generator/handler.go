@@ -33,6 +33,8 @@ func (m *method) identified() *jen.Statement {
 	}
 	var route *jen.Statement
 	switch m.Carrier {
+	case parser.StreamCarrier:
+		return jen.Id(m.wrapper.file.runtime("ContextOf")).Call(m.carrier())
 	case parser.GinCarrier:
 		route = m.carrier().Dot("FullPath").Call()
 	case parser.EchoCarrier:

@@ -92,7 +92,7 @@ func (w *wrapper) newMethod(pm *parser.Method, fields *scope) *method {
 	if m.Handler && m.Carrier != parser.RequestCarrier {
 		m.refusal, m.header = s.allot("refusal", "refusal"), s.allot("h", "h")
 	}
-	if pm.FromRequest() {
+	if pm.FromRequest() || pm.Identified && pm.Carrier == parser.StreamCarrier {
 		m.ctx = s.allot("ctx", "ctx")
 	}
 	if m.settles() {

@@ -33,7 +33,7 @@ func (f *file) policyFields(p *ratelimit.Policy) []jen.Code {
 	} else {
 		fields = append(fields, field("Key", jen.Lit(p.Key)))
 	}
-	fields = append(fields, field("Algorithm", jen.Id(f.runtime(algorithmNames[p.Algorithm]))))
+	fields = append(fields, field("Algorithm", f.algorithm(p.Algorithm)))
 	switch {
 	case p.Dynamic:
 		fields = append(fields, field("Dynamic", jen.True()))
@@ -80,6 +80,14 @@ func (f *file) policyFields(p *ratelimit.Policy) []jen.Code {
 		}
 	}
 	return append(fields, jen.Line())
+}
+
+// algorithm renders the name of an algorithm.
+func (f *file) algorithm(a ratelimit.Algorithm) jen.Code {
+	if name, builtIn := algorithmNames[a]; builtIn {
+		return jen.Id(f.runtime(name))
+	}
+	return jen.Lit(string(a))
 }
 
 // field renders one line of a composite literal.

@@ -214,9 +214,9 @@ func (w *wrapper) decls() []jen.Code {
 func (w *wrapper) constructor(values []jen.Code) []jen.Code {
 	f := w.file
 	var body []jen.Code
-	doc := fmt.Sprintf("%s returns next limited by limiter. It panics if limiter is nil or has no store for a limit.", w.Constructor)
+	doc := fmt.Sprintf("%s returns next limited by limiter. It panics if limiter is nil or has no %s for a limit.", w.Constructor, lacks(w.Wrapper))
 	if w.nilable() {
-		doc = fmt.Sprintf("%s returns next limited by limiter. It panics if either is nil or limiter has no store for a limit.", w.Constructor)
+		doc = fmt.Sprintf("%s returns next limited by limiter. It panics if either is nil or limiter has no %s for a limit.", w.Constructor, lacks(w.Wrapper))
 		body = append(body, jen.If(jen.Id(w.next).Op("==").Nil()).Block(
 			jen.Panic(jen.Lit(w.Constructor+": next is nil")),
 		))
@@ -261,4 +261,16 @@ func (w *wrapper) assertions() []jen.Code {
 		assert(w.file.imports.typ(t))
 	}
 	return ds
+}
+
+// lacks names what a limiter may lack for the limits of w.
+func lacks(w *parser.Wrapper) string {
+	for _, m := range w.Methods {
+		for _, p := range m.Policies {
+			if p.Algorithm.IsCustom() {
+				return "store or algorithm"
+			}
+		}
+	}
+	return "store"
 }

@@ -21,6 +21,8 @@ const (
 	EchoCarrier    Carrier = "echo.Context"
 	FiberCarrier   Carrier = "*fiber.Ctx"
 	Fiber3Carrier  Carrier = "fiber.Ctx"
+	// StreamCarrier is what has a context of its own, as the streams of gRPC have.
+	StreamCarrier Carrier = "Context() context.Context"
 )
 
 // carriers are the types that carry a request, those first that are preferred.
@@ -54,7 +56,27 @@ func carrierOf(sig *types.Signature) (int, Carrier) {
 			}
 		}
 	}
+	for i := range sig.Params().Len() {
+		if t := sig.Params().At(i).Type(); hasContext(t) && !(sig.Variadic() && i == sig.Params().Len()-1) {
+			return i, StreamCarrier
+		}
+	}
 	return -1, NoCarrier
+}
+
+// hasContext reports whether values of t, which may be nil, have a method Context that
+// returns a context.Context.
+func hasContext(t types.Type) bool {
+	if _, ok := types.Unalias(t).(*types.TypeParam); ok || !types.Comparable(t) {
+		return false
+	}
+	m := types.NewMethodSet(t).Lookup(nil, "Context")
+	if m == nil {
+		return false
+	}
+	sig, ok := m.Type().(*types.Signature)
+	return ok && sig.Params().Len() == 0 && sig.Results().Len() == 1 &&
+		isNamed(types.Unalias(sig.Results().At(0).Type()), "context", "Context")
 }
 
 // mentionsRequests reports whether a file with directives imports a package whose

@@ -157,7 +157,9 @@ func (w *Wrapper) Generic() bool {
 
 // FromRequest reports whether something that is computed for a call needs to know who is
 // calling, and the request tells that and not a context.
-func (m *Method) FromRequest() bool { return m.Identified && m.Carrier != ContextCarrier }
+func (m *Method) FromRequest() bool {
+	return m.Identified && m.Carrier != ContextCarrier && m.Carrier != StreamCarrier
+}
 
 // nodes lists everything that p evaluates.
 func (p *Policy) nodes() []keyexpr.Node {

@@ -50,7 +50,7 @@ func (l *Limit) check() diag.List {
 // call is admitted every Window/Max on average, and a call that costs more less
 // often. It is no error, since calls that come in step may want just that.
 func (l *Limit) shortWait() diag.List {
-	if l.MaxWait == 0 || l.MaxExpr != nil || l.CostExpr != nil || l.Algorithm == ratelimit.TimeQuota {
+	if l.MaxWait == 0 || l.MaxExpr != nil || l.CostExpr != nil || l.Algorithm == ratelimit.TimeQuota || l.Algorithm.IsCustom() {
 		return nil
 	}
 	cost := min(max(l.Cost, 1), l.Max) // so that the product is at most Window

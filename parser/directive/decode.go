@@ -328,6 +328,53 @@ func (dec *decoder) index(a *Assignment, o *Option) int {
 	return i
 }
 
+// algorithm decodes an Algorithm, "" if it is none.
+func (dec *decoder) algorithm(a *Assignment, o *Option) ratelimit.Algorithm {
+	alg, meant := algorithmOf(a.Value.Text, o)
+	if alg == "" {
+		dec.report(errAlgorithm(a, o, meant))
+	}
+	return alg
+}
+
+// algorithmOf returns the algorithm of that name, or "" if there is and can be none;
+// then meant is the one that was probably meant, if it is clear. A name that is near to a
+// built-in algorithm's, or that other libraries call one by, is taken for a mistake: as a
+// name of the service's own it would be found to be wrong only when the service starts.
+func algorithmOf(name string, o *Option) (alg ratelimit.Algorithm, meant string) {
+	if slices.Contains(o.Values, name) {
+		return ratelimit.Algorithm(name), ""
+	}
+	if meant = diag.Suggest(name, o.Values); meant == "" {
+		meant = string(otherNames[strings.ReplaceAll(strings.ToLower(name), "_", "-")])
+	}
+	if meant != "" || !ratelimit.Algorithm(name).IsCustom() {
+		return "", meant
+	}
+	return ratelimit.Algorithm(name), ""
+}
+
+// otherNames are what the built-in algorithms are called elsewhere.
+var otherNames = map[string]ratelimit.Algorithm{
+	"log":                  ratelimit.SlidingLog,
+	"sliding":              ratelimit.SlidingWindow,
+	"sliding-window-log":   ratelimit.SlidingLog,
+	"rolling-window":       ratelimit.SlidingWindow,
+	"fixed":                ratelimit.FixedWindow,
+	"window":               ratelimit.FixedWindow,
+	"fixed-window-counter": ratelimit.FixedWindow,
+	"bucket":               ratelimit.TokenBucket,
+	"token":                ratelimit.TokenBucket,
+	"tokens":               ratelimit.TokenBucket,
+	"gcra":                 ratelimit.TokenBucket,
+	"leaky":                ratelimit.LeakyBucket,
+	"queue":                ratelimit.LeakyBucket,
+	"concurrent":           ratelimit.Concurrency,
+	"semaphore":            ratelimit.Concurrency,
+	"bulkhead":             ratelimit.Concurrency,
+	"quota":                ratelimit.TimeQuota,
+}
+
 // action decodes an Action.
 func (dec *decoder) action(a *Assignment, o *Option) (OnLimit, Word) {
 	text := a.Value.Text

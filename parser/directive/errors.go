@@ -259,6 +259,18 @@ func errChoice(a *Assignment, o *Option) diag.Diagnostic {
 	return d
 }
 
+// errAlgorithm is about a name that can be no algorithm's, or is nearly the one that is
+// meant.
+func errAlgorithm(a *Assignment, o *Option, meant string) diag.Diagnostic {
+	d := badValue(a, CodeBadChoice, "unknown %s", a.Name)
+	if meant == "" {
+		d = badValue(a, CodeBadChoice, "unknown %s: the name of one of your own is of lower-case letters, digits and dashes", a.Name)
+	}
+	d.Suggestion = meant
+	d.Valid = o.Values
+	return d
+}
+
 func errNoFallback(a *Assignment) diag.Diagnostic {
 	return badValue(a, CodeBadChoice, "the method to call instead is missing: write %s=%s:Method, with a method of the same signature", a.Name, OnLimitFallback)
 }

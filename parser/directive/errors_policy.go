@@ -16,8 +16,8 @@ import (
 
 func errOtherAlgorithm(a *Assignment, o *Option, l *Limit) diag.Diagnostic {
 	hint := fmt.Sprintf("remove %s, or choose another algorithm", a.Name)
-	if len(o.Algorithms) <= 2 {
-		hint = fmt.Sprintf("write %s=%s, or remove %s", optAlgorithm, strings.Join(o.algorithmNames(), " or "), a.Name)
+	if names := slices.DeleteFunc(o.algorithmNames(), func(name string) bool { return name == string(Custom) }); len(names) <= 2 {
+		hint = fmt.Sprintf("write %s=%s, or remove %s", optAlgorithm, strings.Join(names, " or "), a.Name)
 	}
 	return problem(a.pos(), len(a.Name), o.unused, "%s has no effect on %s%s: %s", a.Name, l.Algorithm, l.elsewhere(a), hint)
 }

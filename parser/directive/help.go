@@ -146,6 +146,8 @@ func (o *Option) accepts() string {
 	switch {
 	case o.Type == Choice || o.Type == Action:
 		return words
+	case o.Type == Algorithm:
+		return words + ", your own"
 	case o.Type == Integer && o.Max == ratelimit.MaxLimit:
 		return fmt.Sprintf("integer >= %d", o.Min)
 	case o.Type == Integer:

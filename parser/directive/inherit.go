@@ -137,11 +137,11 @@ func overridden(v *Verb, o *Option, set func(name string) *Assignment) bool {
 func (r *resolver) algorithm(d *Directive, v *Verb) ratelimit.Algorithm {
 	o := v.option(optAlgorithm)
 	name := d.optionOrDefault(o).Value.Text
-	if !slices.Contains(o.Values, name) {
-		r.unsure = true
-		return ""
+	if a, _ := algorithmOf(name, o); a != "" {
+		return a
 	}
-	return ratelimit.Algorithm(name)
+	r.unsure = true
+	return ""
 }
 
 // use gives a limit the options of the define that it names.

@@ -117,7 +117,7 @@ func (d *Directive) Limit() (Limit, diag.List) {
 	dec := decoder{verb: findVerb(VerbLimit)}
 	// What other options may be depends on the algorithm.
 	o := dec.verb.option(optAlgorithm)
-	l.Algorithm = ratelimit.Algorithm(dec.choice(d.optionOrDefault(o), o))
+	l.Algorithm = dec.algorithm(d.optionOrDefault(o), o)
 	for i := range dec.verb.Options {
 		o := &dec.verb.Options[i]
 		a := d.Option(o.Name)

@@ -174,7 +174,7 @@ func (l *Limit) comparable() bool {
 	case l.switched() || l.MaxExpr != nil,
 		l.Count != nil || l.CostAfter != nil || l.Group != "",
 		l.Initial != nil || l.Refill != ratelimit.Smooth || l.Warmup > 0,
-		l.Algorithm == ratelimit.LeakyBucket || l.Algorithm == ratelimit.TimeQuota:
+		l.Algorithm == ratelimit.LeakyBucket || l.Algorithm == ratelimit.TimeQuota || l.Algorithm.IsCustom():
 		return false
 	}
 	return true

@@ -79,7 +79,8 @@ A text is one printable line of at most 512 bytes.
 
 ## Which options go with which algorithm
 
-All other options go with every algorithm.
+All other options go with every algorithm. The last column is that of algorithms of your own, which
+` + "[`ratelimit.WithAlgorithm`](runtime.md#an-algorithm-of-your-own)" + ` gives to a limiter.
 
 `
 
@@ -131,7 +132,7 @@ func writeOptionTable(b *bytes.Buffer, options []Option) {
 
 // writeMatrix writes which algorithms take which options.
 func writeMatrix(b *bytes.Buffer, options []Option) {
-	algorithms := findVerb(VerbLimit).option(optAlgorithm).Values
+	algorithms := append(slices.Clone(findVerb(VerbLimit).option(optAlgorithm).Values), string(Custom))
 	fmt.Fprintf(b, "| option | %s |\n|%s\n", strings.Join(algorithms, " | "), strings.Repeat(" --- |", len(algorithms)+1))
 	for _, o := range options {
 		if o.Algorithms == nil {

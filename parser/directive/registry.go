@@ -38,7 +38,8 @@ type Option struct {
 	Default string `json:"default,omitempty"`
 	// Required is set if the verb makes no sense without the option.
 	Required bool `json:"required,omitempty"`
-	// Algorithms are those that take the option; nil means all.
+	// Algorithms are those that take the option, Custom among them if those do that are
+	// not built in; nil means all.
 	Algorithms []ratelimit.Algorithm `json:"algorithms,omitempty"`
 	// Needs is another option without which this one has no effect: its name, or
 	// name=value if it must have that value, or name=value|value if one of those.
@@ -83,6 +84,9 @@ const (
 	Key Type = "key"
 	// Choice is one of the option's words.
 	Choice Type = "word"
+	// Algorithm is one of the option's words, or the name of an algorithm that the
+	// service has registered with its limiter.
+	Algorithm Type = "word, or the name of an algorithm of your own"
 	// Action is one of the option's words, one of which ends with a method's name.
 	Action Type = "action"
 	// Name is a letter or '_', then letters, digits, '_', '.' or '-'; at most
@@ -174,8 +178,14 @@ func (o *Option) takesExpr() bool {
 	return slices.Contains([]Type{Key, Units, Cost, Amount, Condition}, o.Type)
 }
 
+// Custom stands for all algorithms that are not built in.
+const Custom ratelimit.Algorithm = "custom"
+
 // fits reports whether alg takes o. The unknown algorithm "" takes everything.
 func (o *Option) fits(alg ratelimit.Algorithm) bool {
+	if alg.IsCustom() {
+		alg = Custom
+	}
 	return o.Algorithms == nil || alg == "" || slices.Contains(o.Algorithms, alg)
 }
 

@@ -65,8 +65,8 @@ const MaxSteps = 32
 var (
 	charged  = []ratelimit.Algorithm{ratelimit.SlidingLog, ratelimit.SlidingWindow, ratelimit.FixedWindow, ratelimit.TokenBucket}
 	counted  = append(slices.Clip(charged), ratelimit.LeakyBucket)
-	costed   = append(slices.Clip(counted), ratelimit.Concurrency)
-	windowed = append(slices.Clip(counted), ratelimit.TimeQuota)
+	costed   = append(slices.Clip(counted), ratelimit.Concurrency, Custom)
+	windowed = append(slices.Clip(counted), ratelimit.TimeQuota, Custom)
 )
 
 // limitOptions are the options of limit. Where an option goes with some algorithms
@@ -93,20 +93,20 @@ var limitOptions = []Option{
 		Example: "key=`[req.TenantID, req.UserID]`",
 	},
 	{
-		Name: optAlgorithm, Type: Choice, Default: string(ratelimit.SlidingLog),
+		Name: optAlgorithm, Type: Algorithm, Default: string(ratelimit.SlidingLog),
 		Values: []string{
 			string(ratelimit.SlidingLog), string(ratelimit.SlidingWindow), string(ratelimit.FixedWindow),
 			string(ratelimit.TokenBucket), string(ratelimit.LeakyBucket), string(ratelimit.Concurrency), string(ratelimit.TimeQuota),
 		},
 		Aliases: []string{"algo", "strategy", "type"},
-		Doc:     "how calls are counted: exactly, in parts of a window, per window, with bursts, evenly spaced, while they run, or by their time",
+		Doc:     "how calls are counted: exactly, in parts of a window, per window, with bursts, evenly spaced, while they run, by their time, or in a way of your own, which the limiter is given by ratelimit.WithAlgorithm",
 		Example: "algorithm=token-bucket",
 	},
 	{
 		Name: optBurst, Type: Integer, Min: 1, Max: ratelimit.MaxLimit,
-		Algorithms: []ratelimit.Algorithm{ratelimit.TokenBucket, ratelimit.LeakyBucket}, Without: optWarmup, unused: CodeBurstUnused,
+		Algorithms: []ratelimit.Algorithm{ratelimit.TokenBucket, ratelimit.LeakyBucket, Custom}, Without: optWarmup, unused: CodeBurstUnused,
 		Aliases: []string{"capacity"},
-		Doc:     "capacity of a token or leaky bucket; max if not given",
+		Doc:     "capacity of a token or leaky bucket, or what an algorithm of your own makes of it; max if not given",
 		Example: "algorithm=token-bucket max=10 window=1s burst=20",
 	},
 	{

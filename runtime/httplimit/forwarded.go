@@ -11,9 +11,9 @@ const maxHops = 64
 // forwardedFor returns the first address from the right, over all lines of the
 // header, that is not trusted. It returns false if there is none, or if something
 // that is no address comes before it.
-func (m *Middleware) forwardedFor(lines []string) (netip.Addr, bool) {
+func (p *Proxies) forwardedFor(lines []string) (netip.Addr, bool) {
 	cut, parse := cutLastItem, parseHop
-	if m.header == "Forwarded" {
+	if p.header == "Forwarded" {
 		cut, parse = cutLastElement, parseElement
 	}
 	hops := 0
@@ -32,7 +32,7 @@ func (m *Middleware) forwardedFor(lines []string) (netip.Addr, bool) {
 			if !ok {
 				return netip.Addr{}, false
 			}
-			if !m.trusts(addr) {
+			if !p.trusts(addr) {
 				return addr, true
 			}
 		}

@@ -243,12 +243,12 @@ func TestTrustedPeerInMappedForm(t *testing.T) {
 	}
 }
 
-func TestInvalidOptionsPanicWithTheirName(t *testing.T) {
+func TestInvalidOptionsPanicWithWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for want, opt := range map[string]httplimit.Option{
-		"WithTrustedProxies: invalid Prefix":  httplimit.WithTrustedProxies(netip.Prefix{}),
-		"WithTrustedProxies: ::ffff:0.0.0.0/": httplimit.WithTrustedProxies(netip.MustParsePrefix("::ffff:0.0.0.0/80")),
-		"WithHeader: the name is empty":       httplimit.WithHeader(""),
+		"trusted proxies: invalid Prefix":          httplimit.WithTrustedProxies(netip.Prefix{}),
+		"trusted proxies: ::ffff:0.0.0.0/":         httplimit.WithTrustedProxies(netip.MustParsePrefix("::ffff:0.0.0.0/80")),
+		"the name of the proxies' header is empty": httplimit.WithHeader(""),
 	} {
 		func() {
 			defer func() {

@@ -29,10 +29,8 @@
 package httplimit
 
 import (
-	"fmt"
 	"net/http"
 	"net/netip"
-	"sync/atomic"
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
@@ -40,11 +38,11 @@ import (
 // Middleware tells limits who is calling. New makes one. It may be used by many
 // goroutines at once.
 type Middleware struct {
-	trusted   []netip.Prefix
-	header    string // canonical
-	user      func(*http.Request) string
-	role      func(*http.Request) string
-	fallbacks atomic.Uint64
+	trusted []netip.Prefix
+	header  string
+	proxies *Proxies // made of trusted and header
+	user    func(*http.Request) string
+	role    func(*http.Request) string
 }
 
 // Option changes what New does by default.
@@ -57,6 +55,11 @@ func New(opts ...Option) *Middleware {
 	for _, opt := range opts {
 		opt(m)
 	}
+	proxies, err := NewProxies(m.header, m.trusted...)
+	if err != nil {
+		panic("httplimit: " + err.Error())
+	}
+	m.proxies = proxies
 	return m
 }
 
@@ -65,23 +68,7 @@ func New(opts ...Option) *Middleware {
 // never taken for a caller's while another one is known. Several uses add up.
 // It makes New panic if a prefix is not valid.
 func WithTrustedProxies(prefixes ...netip.Prefix) Option {
-	return func(m *Middleware) {
-		for _, p := range prefixes {
-			m.trusted = append(m.trusted, unmapPrefix(p))
-		}
-	}
-}
-
-// unmapPrefix spells a network of mapped addresses as the IPv4 network it is,
-// since addresses are unmapped before they are compared.
-func unmapPrefix(p netip.Prefix) netip.Prefix {
-	if p.Addr().Is4In6() && p.Bits() >= 96 {
-		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-	}
-	if !p.IsValid() || p.Addr().Is4In6() {
-		panic(fmt.Sprintf("httplimit: WithTrustedProxies: %v is not a valid network", p))
-	}
-	return p.Masked()
+	return func(m *Middleware) { m.trusted = append(m.trusted, prefixes...) }
 }
 
 // WithHeader names the header in which the trusted proxies pass on whom they
@@ -91,12 +78,7 @@ func unmapPrefix(p netip.Prefix) netip.Prefix {
 // X-Real-IP say, as a list of addresses, with or without ports, that has commas
 // between them. It makes New panic if name is empty.
 func WithHeader(name string) Option {
-	return func(m *Middleware) {
-		if name == "" {
-			panic("httplimit: WithHeader: the name is empty")
-		}
-		m.header = http.CanonicalHeaderKey(name)
-	}
+	return func(m *Middleware) { m.header = name }
 }
 
 // WithUser tells who the authenticated user of a request is, "" meaning nobody;
@@ -150,27 +132,10 @@ func (m *Middleware) identify(r *http.Request) *caller {
 // by limits whose key is the address. It reads at most 64 addresses of the
 // header; if all are trusted, the caller is the peer.
 func (m *Middleware) Addr(r *http.Request) netip.Addr {
-	peer, ok := parseHop(r.RemoteAddr)
-	if !ok || !m.trusts(peer) {
-		return peer
-	}
-	if addr, ok := m.forwardedFor(r.Header[m.header]); ok {
-		return addr
-	}
-	m.fallbacks.Add(1)
-	return peer
+	return m.proxies.Caller(PeerAddr(r.RemoteAddr), func(header string) []string { return r.Header[header] })
 }
 
 // Fallbacks returns how often a trusted proxy was itself taken for the caller
 // since New, because its header did not tell: all of its clients then share one
 // counter. Anything but a small number calls for a look at the proxy.
-func (m *Middleware) Fallbacks() uint64 { return m.fallbacks.Load() }
-
-func (m *Middleware) trusts(addr netip.Addr) bool {
-	for _, p := range m.trusted {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
-}
+func (m *Middleware) Fallbacks() uint64 { return m.proxies.Fallbacks() }

@@ -12,7 +12,7 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 		if verdicts[i].asked {
 			limit, _ := counter.limits(&charges[i])
 			ops = append(ops, Op{
-				Policy: &counter.policy,
+				Policy: counter.asked(),
 				Key:    string(counter.key(charges[i].Key)),
 				Cost:   charges[i].Cost,
 				Limit:  limit,
@@ -36,6 +36,16 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 		admitted = admitted && (v.Allowed || counter.policy.Mode == Shadow)
 	}
 	return admitted, nil
+}
+
+// asked returns the policy as a Store is to see it.
+func (c *counter) asked() *Policy {
+	if !c.adjustable || c.policy.Dynamic {
+		return &c.policy
+	}
+	p := c.policy
+	p.Dynamic, p.Limit = true, 0
+	return &p
 }
 
 // manage decides without the store, which failed by err.

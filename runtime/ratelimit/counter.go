@@ -47,7 +47,7 @@ type counter struct {
 	kind     kind
 	rule     rule
 	shadow   bool // of the policy, as the two below
-	dynamic  bool
+	dynamic  bool // calls have limits of their own
 	shared   bool // calls without a key share a counter
 	ends     bool // calls end by a Permit
 	capacity int64
@@ -57,6 +57,9 @@ type counter struct {
 
 	rate               // of a token bucket
 	fillQ, fillR int64 // the whole bucket takes fillQ + fillR/den µs to refill
+
+	exceptions *Exceptions
+	adjustable bool // exceptions may be of any limit
 
 	algorithm algorithm
 	calendar  *calendar
@@ -81,23 +84,24 @@ type common struct {
 	waiting atomic.Int32
 }
 
-func newCounter(p Policy, num int, calendar *calendar) *counter {
+func newCounter(p Policy, num int, rules rules, exceptions *Exceptions, records bool) *counter {
 	p.Algorithm = p.algorithm()
 	if p.Lock = slices.Clone(p.Lock); len(p.Lock) == 0 {
 		p.Lock = nil
 	}
 	c := &counter{
-		policy:   p,
-		num:      uint32(num),
-		shadow:   p.Mode == Shadow,
-		dynamic:  p.Dynamic,
-		shared:   p.Global || p.OnEmpty == SharedEmpty,
-		capacity: p.Capacity(),
-		most:     p.Capacity(),
-		window:   int64(p.Window / time.Microsecond),
-		mix:      uint64(num) * 0x9e3779b97f4a7c15,
-		calendar: calendar,
-		ends:     p.Count || p.Algorithm == Concurrency || p.Algorithm == TimeQuota,
+		policy:     p,
+		num:        uint32(num),
+		shadow:     p.Mode == Shadow,
+		dynamic:    p.Dynamic || exceptions != nil,
+		exceptions: exceptions,
+		shared:     p.Global || p.OnEmpty == SharedEmpty,
+		capacity:   p.Capacity(),
+		most:       p.Capacity(),
+		window:     int64(p.Window / time.Microsecond),
+		mix:        uint64(num) * 0x9e3779b97f4a7c15,
+		calendar:   rules.calendar,
+		ends:       p.Count || p.Algorithm == Concurrency || p.Algorithm == TimeQuota,
 	}
 	if p.Algorithm == TimeQuota {
 		c.capacity = p.Limit
@@ -105,12 +109,12 @@ func newCounter(p Policy, num int, calendar *calendar) *counter {
 	switch {
 	case p.Mode == Off:
 		c.kind = off
-	case p.Limit == Unlimited:
+	case p.Limit == Unlimited && exceptions == nil:
 		c.kind = unlimited
-	case p.Limit == Blocked:
+	case p.Limit == Blocked && exceptions == nil:
 		c.kind = blocked
 	default:
-		c.setRule()
+		c.setRule(rules.custom, records)
 	}
 	for _, d := range p.Lock {
 		c.locks = append(c.locks, int64(d/time.Microsecond))
@@ -122,12 +126,17 @@ func newCounter(p Policy, num int, calendar *calendar) *counter {
 	return c
 }
 
-// setRule chooses the arithmetic of a policy that is counted.
-func (c *counter) setRule() {
+// setRule chooses the arithmetic of a policy that is counted: on records if it needs
+// them or has them already.
+func (c *counter) setRule(custom CustomAlgorithm, records bool) {
 	p := &c.policy
-	plain := !p.Dynamic && !p.Count && len(p.Lock) == 0
+	plain := !records && !c.dynamic && !p.Count && len(p.Lock) == 0
+	limit := p.Limit
+	if limit == Unlimited || limit == Blocked {
+		limit = 1 // where no exception can be counted by a limit of its own
+	}
 	c.rule = recorded
-	c.pace = pace{c.window, p.Limit}
+	c.pace = pace{c.window, limit}
 	switch p.Algorithm {
 	case SlidingLog:
 		if plain {
@@ -151,10 +160,10 @@ func (c *counter) setRule() {
 		}
 		switch {
 		case p.Warmup > 0:
-			c.algorithm = &warming{newRate(c.window, p.Limit), p.Warmup.Microseconds()}
+			c.algorithm = &warming{newRate(c.window, limit), p.Warmup.Microseconds()}
 		case plain && initial == 0 && p.Refill == Smooth:
 			c.rule = tokenBucket
-			c.rate = newRate(c.window, p.Limit)
+			c.rate = newRate(c.window, limit)
 			c.fillQ, c.fillR = c.span(c.capacity)
 		default:
 			c.algorithm = &bucket{c.window, p.Refill == Interval, initial}
@@ -163,7 +172,7 @@ func (c *counter) setRule() {
 		n := int64(p.segments())
 		c.algorithm = &slidingWindowRule{(c.window + n - 1) / n, n + 1}
 	case LeakyBucket:
-		c.queue = &leaky{newRate(c.window, p.Limit)}
+		c.queue = &leaky{newRate(c.window, limit)}
 		c.algorithm = c.queue
 	case Concurrency:
 		lease := p.Lease
@@ -174,6 +183,8 @@ func (c *counter) setRule() {
 		c.algorithm = &leases{c.window}
 	case TimeQuota:
 		c.algorithm = &quota{c.window}
+	default:
+		c.algorithm = &customRule{custom, p}
 	}
 }
 
@@ -182,11 +193,27 @@ func (c *counter) limits(ch *Charge) (limit, capacity int64) {
 	if !c.dynamic {
 		return c.policy.Limit, c.capacity
 	}
-	limit = min(ch.Limit, greatestLimit(c.policy.Algorithm))
+	limit = min(c.bring(ch), greatestLimit(c.policy.Algorithm))
 	if c.policy.Burst > 0 {
 		return limit, c.policy.Burst
 	}
 	return limit, limit
+}
+
+// bring returns the limit that a charge brings, which may be none.
+func (c *counter) bring(ch *Charge) int64 {
+	limit := c.policy.Limit
+	if c.policy.Dynamic {
+		limit = ch.Limit
+	}
+	if c.exceptions == nil {
+		return limit
+	}
+	l := c.exceptions.limitOf(c.key(ch.Key), limit)
+	if l > 0 && l != Unlimited && !c.adjustable {
+		return limit
+	}
+	return l
 }
 
 // settle returns the time of a decision on e: now, or e's latest time if that is

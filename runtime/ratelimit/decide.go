@@ -268,10 +268,10 @@ func (g *gate) examine(charges []Charge, verdicts []verdict) (admitted, asks boo
 
 // kindOf returns what a Dynamic policy is for a charge, and the greatest cost.
 func (c *counter) kindOf(ch *Charge) (kind, int64) {
-	switch {
-	case ch.Limit <= 0:
+	switch limit := c.bring(ch); {
+	case limit <= 0:
 		return blocked, 0
-	case ch.Limit == Unlimited:
+	case limit == Unlimited:
 		return unlimited, Unlimited
 	case c.policy.Algorithm == TimeQuota:
 		return counted, 1

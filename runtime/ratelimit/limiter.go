@@ -24,7 +24,9 @@ type Limiter struct {
 	clock    Clock // nil: the process's own
 	maxKeys  int
 	stores   map[string]Store
-	mem      *memory
+	// algorithms are those that are not built in, by name.
+	algorithms map[Algorithm]CustomAlgorithm
+	mem        *memory
 
 	mu       sync.Mutex
 	counters map[string]*counter  // by Policy.ID
@@ -43,11 +45,12 @@ type Option func(*Limiter)
 // the monotonic clock, and there is nothing to close.
 func New(opts ...Option) *Limiter {
 	l := &Limiter{
-		ready:    true,
-		maxKeys:  DefaultMaxKeys,
-		stores:   make(map[string]Store),
-		counters: make(map[string]*counter),
-		watchers: new(watchers),
+		ready:      true,
+		maxKeys:    DefaultMaxKeys,
+		stores:     make(map[string]Store),
+		algorithms: make(map[Algorithm]CustomAlgorithm),
+		counters:   make(map[string]*counter),
+		watchers:   new(watchers),
 	}
 	for _, o := range opts {
 		if o != nil {
@@ -152,11 +155,11 @@ func (l *Limiter) Gate(spec *Spec) (*Gate, error) {
 	if len(spec.Policies) > MaxPolicies {
 		return nil, fmt.Errorf("ratelimit: %d policies are more than %d", len(spec.Policies), MaxPolicies)
 	}
-	calendars := make([]*calendar, len(spec.Policies))
+	rules := make([]rules, len(spec.Policies))
 	for i := range spec.Policies {
 		p := &spec.Policies[i]
 		var err error
-		if calendars[i], err = l.check(p); err != nil {
+		if rules[i], err = l.check(p); err != nil {
 			return nil, err
 		}
 		if first := spec.Policies[0].Store; p.Store != first {
@@ -169,7 +172,7 @@ func (l *Limiter) Gate(spec *Spec) (*Gate, error) {
 			}
 		}
 	}
-	counters, err := l.register(spec.Policies, calendars)
+	counters, err := l.register(spec.Policies, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -261,35 +264,52 @@ func (l *Limiter) MustGate(spec *Spec) *Gate {
 	return g
 }
 
-// check returns the calendar of p, or what is wrong with p on this limiter.
-func (l *Limiter) check(p *Policy) (*calendar, error) {
+// rules are what a policy refers to by name; nil for what it does not refer to.
+type rules struct {
+	calendar *calendar
+	custom   CustomAlgorithm
+}
+
+// check returns the rules of p, or what is wrong with p on this limiter.
+func (l *Limiter) check(p *Policy) (r rules, err error) {
 	if err := p.Validate(); err != nil {
-		return nil, err
+		return r, err
+	}
+	if a := p.algorithm(); !a.isBuiltIn() {
+		if r.custom = l.algorithms[a]; r.custom == nil && !l.disabled {
+			return r, fmt.Errorf("ratelimit: policy %q: the limiter has no algorithm %q; give it one with WithAlgorithm", p.ID, a)
+		}
+		if r.custom != nil {
+			if err := r.custom.Check(p); err != nil {
+				return r, fmt.Errorf("ratelimit: policy %q: algorithm %q: %w", p.ID, a, err)
+			}
+		}
 	}
 	store := l.stores[p.Store]
 	switch {
 	case store == nil && p.Store != "" && !l.disabled:
-		return nil, fmt.Errorf("ratelimit: policy %q: the limiter has no store %q", p.ID, p.Store)
+		return r, fmt.Errorf("ratelimit: policy %q: the limiter has no store %q", p.ID, p.Store)
 	case store != nil:
 		if what := needsMemory(p); what != "" {
-			return nil, fmt.Errorf("ratelimit: policy %q is counted in store %q, and %s is supported in memory only", p.ID, p.Store, what)
+			return r, fmt.Errorf("ratelimit: policy %q is counted in store %q, and %s is supported in memory only", p.ID, p.Store, what)
 		}
 		if err := supports(store, p); err != nil {
-			return nil, fmt.Errorf("ratelimit: policy %q: store %q (%T) does not support it: %w", p.ID, p.Store, store, err)
+			return r, fmt.Errorf("ratelimit: policy %q: store %q (%T) does not support it: %w", p.ID, p.Store, store, err)
 		}
 	}
-	return newCalendar(p)
+	r.calendar, err = newCalendar(p)
+	return r, err
 }
 
 // register returns the counters of policies, which are valid, and adds those that
 // are new: all of them or, on an error, none.
-func (l *Limiter) register(policies []Policy, calendars []*calendar) ([]*counter, error) {
+func (l *Limiter) register(policies []Policy, rules []rules) ([]*counter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	counters := make([]*counter, len(policies))
 	next := len(l.counters)
 	for i := range policies {
-		c := newCounter(policies[i], next, calendars[i])
+		c := newCounter(policies[i], next, rules[i], nil, false)
 		known := l.counters[c.policy.ID]
 		switch {
 		case known == nil:

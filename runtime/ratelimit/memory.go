@@ -96,6 +96,12 @@ func (m *memory) takeAll(counters []*counter, charges []Charge) bool {
 	}
 	var few [maxQuick]part
 	parts := few[:len(charges)]
+	if len(charges) == 2 {
+		k0, k1 := counters[0].key(charges[0].Key), counters[1].key(charges[1].Key)
+		if len(k0) <= keyLimit && len(k1) <= keyLimit {
+			return m.takeTwo(counters[0], counters[1], k0, k1, charges[0].Cost, charges[1].Cost)
+		}
+	}
 	now := m.now()
 	var digest [sha256.Size]byte
 	var locks uint64
@@ -130,6 +136,36 @@ func (m *memory) takeAll(counters []*counter, charges []Charge) bool {
 	for b := locks; b != 0; b &= b - 1 {
 		m.shards[bits.TrailingZeros64(b)].mu.Unlock()
 	}
+	return admitted
+}
+
+// takeTwo is takeAll for two policies, as most methods have that have several, and for
+// keys of at most keyLimit bytes.
+func (m *memory) takeTwo(c, d *counter, ckey, dkey []byte, ccost, dcost int64) bool {
+	now := m.now()
+	cp, dp := m.locateShort(c, ckey), m.locateShort(d, dkey)
+	cs, ds := &m.shards[cp.shard], &m.shards[dp.shard]
+	if cp.shard <= dp.shard {
+		cs.mu.Lock()
+	}
+	if cp.shard != dp.shard {
+		ds.mu.Lock()
+	}
+	if cp.shard > dp.shard {
+		cs.mu.Lock()
+	}
+	admitted := false
+	if ce, de := cs.recall(cp, ckey), ds.recall(dp, dkey); ce != nil && de != nil && ce.last <= now && de.last <= now &&
+		c.replaced.Load() == nil && d.replaced.Load() == nil {
+		cring := cs.ring(c, ce)
+		if admitted = c.admits(ce, cring, now, ccost) && d.spend(de, ds.ring(d, de), now, dcost); admitted {
+			c.charge(ce, cring, now, ccost)
+		}
+	}
+	if cp.shard != dp.shard {
+		ds.mu.Unlock()
+	}
+	cs.mu.Unlock()
 	return admitted
 }
 

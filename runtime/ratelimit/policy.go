@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Algorithm names the way a policy counts.
+// Algorithm names the way a policy counts: one of those below, or one that WithAlgorithm
+// gives to a limiter.
 type Algorithm string
 
 // The built-in algorithms. W is the policy's window, L its limit.
@@ -170,8 +171,8 @@ type Policy struct {
 	// Window is the length of the window: 1 µs..MaxWindow, whole microseconds. It is
 	// zero for Concurrency, which has none, and with Align, which says how long it is.
 	Window time.Duration
-	// Burst is the capacity of a token or leaky bucket, 1..MaxLimit; the limit if
-	// zero.
+	// Burst is the capacity of a token or leaky bucket, or what a CustomAlgorithm makes
+	// of it, 1..MaxLimit; the limit if zero.
 	Burst int64
 	// Initial is the number of tokens of a new token bucket, 1..Burst, or Empty; full
 	// if zero. A key's bucket is new when the key is first charged or refused, and

@@ -21,6 +21,7 @@ type record struct {
 	frac int64 // fraction of used, if part is of base
 	// limit is that of the latest charge.
 	limit int64
+	state State // of a CustomAlgorithm
 
 	log   ring
 	parts []uint32

@@ -94,20 +94,30 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 			locks |= 1 << s.shard
 		}
 	}
+	overflow := false // is locked
 	for b := locks; b != 0; b &= b - 1 {
 		m.shards[bits.TrailingZeros64(b)].mu.Lock()
 	}
+	defer func() { // also if a CustomAlgorithm panics
+		for i := range slots {
+			if slots[i].isNew { // and the room was not used
+				m.live.Add(-1)
+			}
+		}
+		if overflow {
+			m.overflow.Unlock()
+		}
+		for b := locks; b != 0; b &= b - 1 {
+			m.shards[bits.TrailingZeros64(b)].mu.Unlock()
+		}
+	}()
 	current = true
 	for i := range slots {
 		current = current && (slots[i].c == nil || slots[i].c.replaced.Load() == nil)
 	}
 	if !current {
-		for b := locks; b != 0; b &= b - 1 {
-			m.shards[bits.TrailingZeros64(b)].mu.Unlock()
-		}
 		return false, false
 	}
-	overflow := false // is locked
 	for i := range slots {
 		s := &slots[i]
 		if s.c == nil {
@@ -176,9 +186,6 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 		case !s.ok && s.c.rule == recorded:
 			m.refuse(s, &charges[i], &digest, mode != tries)
 		}
-		if s.isNew {
-			m.live.Add(-1)
-		}
 		if fill || !admitted {
 			if s.c.rule == recorded {
 				v.Outcome = s.c.outcomeRecord(s.view, s.ask(&charges[i], 0), s.ok)
@@ -189,12 +196,6 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 		if delay > 0 {
 			v.Delay = micros(delay)
 		}
-	}
-	if overflow {
-		m.overflow.Unlock()
-	}
-	for b := locks; b != 0; b &= b - 1 {
-		m.shards[bits.TrailingZeros64(b)].mu.Unlock()
 	}
 	return admitted, true
 }

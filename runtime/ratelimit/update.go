@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -25,6 +26,43 @@ type Patch struct {
 	OnError  *OnError
 	Message  *string
 	Status   *int
+	// Exceptions give single keys limits of their own, in place of those that an earlier
+	// patch gave. A zero Exceptions takes them away.
+	Exceptions *Exceptions
+}
+
+// Exceptions give single keys of a policy limits of their own: an address that is
+// blocked, a customer that may do ten times as much. They take effect and end as other
+// updates do, and counters are kept. A policy that has them costs its calls a call of
+// LimitOf, a few times, and its keys as much memory as those of a Dynamic policy.
+type Exceptions struct {
+	// LimitOf returns the limit of a key, where limit is that of the policy or, if it is
+	// Dynamic, of the call: limit itself for a key that is no exception, Unlimited, 0 or
+	// less for Blocked, or a number up to MaxLimit. Where Policy.Burst is set, it stays
+	// the capacity. The key is that of the Charge, as AppendText and the functions beside
+	// it wrote it; it is empty if the policy is Global or the call has no key.
+	//
+	// It is called by many goroutines at once, while parts of the limiter are locked: it
+	// must be quick, not use the limiter, not keep the key, and return the same for the
+	// same arguments for as long as the policy has these Exceptions.
+	LimitOf func(key []byte, limit int64) int64
+	// Switches is set if LimitOf returns nothing but limit, Unlimited and Blocked. Then
+	// policies of all algorithms and stores can have the exceptions; otherwise not
+	// LeakyBucket, Warmup, and stores that do not support Dynamic policies. Another limit
+	// is not heeded.
+	Switches bool
+}
+
+// keyCopies are what LimitOf gets to see, so that a Charge's own key can stay on the
+// caller's stack.
+var keyCopies = sync.Pool{New: func() any { return new([]byte) }}
+
+func (x *Exceptions) limitOf(key []byte, limit int64) int64 {
+	b := keyCopies.Get().(*[]byte)
+	*b = append((*b)[:0], key...)
+	limit = x.LimitOf(*b, limit)
+	keyCopies.Put(b)
+	return limit
 }
 
 // apply returns p with the changes of the patch.
@@ -103,16 +141,43 @@ func (l *Limiter) Update(id string, patch Patch) error {
 	if old.declared.Dynamic && patch.Limit != nil {
 		p.Dynamic = p.Limit != Unlimited && p.Limit != Blocked
 	}
-	cal, err := l.check(&p)
+	rules, err := l.check(&p)
 	if err != nil {
 		return err
 	}
-	c := newCounter(p, int(old.num), cal)
+	exceptions := old.exceptions
+	if patch.Exceptions != nil {
+		exceptions = nil
+		if patch.Exceptions.LimitOf != nil {
+			exceptions = new(*patch.Exceptions)
+		}
+	}
+	if exceptions != nil {
+		if err := l.checkExceptions(p, exceptions); err != nil {
+			return err
+		}
+	}
+	c := newCounter(p, int(old.num), rules, exceptions, old.rule == recorded)
+	c.adjustable = exceptions != nil && !exceptions.Switches
 	c.succeed(old)
 	l.counters[id] = c
 	l.mem.replace(old, c)
 	l.refreshAll()
 	l.watchers.wakeAll(c)
+	return nil
+}
+
+// checkExceptions returns what keeps p from having exceptions.
+func (l *Limiter) checkExceptions(p Policy, x *Exceptions) error {
+	if p.Limit == Unlimited || p.Limit == Blocked {
+		p.Limit = 1 // the rest has to be valid for other limits, too
+	}
+	if !x.Switches {
+		p.Dynamic, p.Limit = true, 0
+	}
+	if _, err := l.check(&p); err != nil {
+		return fmt.Errorf("ratelimit: policy %q cannot have these exceptions: %w", p.ID, err)
+	}
 	return nil
 }
 
@@ -161,8 +226,10 @@ func (c *counter) latest() *counter {
 func (m *memory) replace(old, c *counter) {
 	for i := range m.shards {
 		m.shards[i].mu.Lock()
+		defer m.shards[i].mu.Unlock() // also if a CustomAlgorithm panics
 	}
 	m.overflow.Lock()
+	defer m.overflow.Unlock()
 	now := m.now()
 	for i := range m.shards {
 		s := &m.shards[i]
@@ -171,16 +238,25 @@ func (m *memory) replace(old, c *counter) {
 			if e.meta == freeEntry || e.meta>>8 != old.num {
 				continue
 			}
-			if old.rule == recorded {
+			switch {
+			case old.rule == recorded:
 				c.adoptRecord(s.records.all[e.part], old, m.nowFor(old, now))
-			} else {
+			case c.rule == recorded:
+				s.record(e, old, now)
+				c.adoptRecord(s.records.all[e.part], old.onRecords(), now)
+			default:
 				c.adopt(e, old, now)
 			}
 		}
 	}
-	c.adopt(&c.spill.entry, old, now)
-	if old.rule == recorded {
+	switch {
+	case old.rule == recorded:
 		c.adoptRecord(&c.spill.record, old, m.nowFor(old, now))
+	case c.rule == recorded:
+		old.write(&c.spill.record, &c.spill.entry, &c.spill.ring, now)
+		c.adoptRecord(&c.spill.record, old.onRecords(), now)
+	default:
+		c.adopt(&c.spill.entry, old, now)
 	}
 	if c.spill.clearAt.Load() != math.MinInt64 {
 		if c.rule == recorded {
@@ -193,9 +269,59 @@ func (m *memory) replace(old, c *counter) {
 	all[c.num] = c
 	m.counters.Store(&all)
 	old.replaced.Store(c)
-	m.overflow.Unlock()
-	for i := range m.shards {
-		m.shards[i].mu.Unlock()
+}
+
+// onRecords returns the arithmetic of c, which counts in entries, on records.
+func (c *counter) onRecords() *counter {
+	on := &counter{rule: recorded, window: c.window, pace: c.pace}
+	switch c.rule {
+	case slidingLog:
+		on.algorithm = &slidingLogRule{c.window}
+	case fixedWindow:
+		on.algorithm = &fixedWindowRule{c.window, nil}
+	case tokenBucket:
+		on.algorithm = &bucket{c.pace.window, false, 0}
+	}
+	return on
+}
+
+// record gives an entry of c, which has none, a record that says the same.
+func (s *shard) record(e *entry, c *counter, now int64) {
+	i := s.records.add()
+	r := &s.records.all[i]
+	if *r == nil {
+		*r = blank.clone()
+	} else {
+		(*r).renew()
+	}
+	g := s.ring(c, e)
+	c.write(*r, e, g, now)
+	if c.rule == slidingLog {
+		*g = ring{} // which the record has now
+		s.rings.remove(e.part)
+	}
+	e.part = i
+}
+
+// write makes r, which is blank, say what c has counted in e and g.
+func (c *counter) write(r *record, e *entry, g *ring, now int64) {
+	switch c.rule {
+	case slidingLog:
+		r.log, r.base, r.last = *g, e.base, e.last
+	case fixedWindow:
+		r.used, r.base, r.last = int64(e.part), e.last, e.last
+	case tokenBucket:
+		t := max(now, e.last)
+		d := e.base - t
+		if d < 0 || d == 0 && e.part == 0 {
+			return // full
+		}
+		// What refills in d + part/den µs is missing.
+		tokens, part := quotient(d, c.pace.limit, c.pace.window)
+		if part += uint64(e.part) * uint64(c.pace.limit/c.den); part >= uint64(c.pace.window) {
+			tokens, part = tokens+int64(part/uint64(c.pace.window)), part%uint64(c.pace.window)
+		}
+		r.used, r.part, r.base, r.last, r.limit = tokens, int64(part), t, t, c.pace.limit
 	}
 }
 
@@ -227,8 +353,11 @@ func (c *counter) adopt(e *entry, old *counter, now int64) {
 		return
 	}
 	t := max(now, e.last)
-	if d := e.base - t; d > 0 || d == 0 && e.part > 0 {
+	switch d := e.base - t; {
+	case d > 0 || d == 0 && e.part > 0:
 		e.base, e.part = t+c.pace.scale(old.pace, d, int64(e.part), old.den), 0
+	case e.part > 0: // is a fraction of old's; the clock may be set back to when it counts
+		e.base, e.part = e.base+1, 0
 	}
 }
 
@@ -236,7 +365,11 @@ func (c *counter) adopt(e *entry, old *counter, now int64) {
 func (c *counter) adoptRecord(r *record, old *counter, now int64) {
 	view, t, _ := old.settleRecord(r, now)
 	if view != r {
-		return // it says nothing
+		switch c.algorithm.(type) {
+		case *bucket, *slidingWindowRule, *leaky, *warming:
+			r.renew() // it says nothing, and must not at another pace
+		}
+		return
 	}
 	switch to := c.algorithm.(type) {
 	case *bucket:
@@ -245,7 +378,7 @@ func (c *counter) adoptRecord(r *record, old *counter, now int64) {
 		if !c.dynamic && c.kind == counted {
 			limit = c.policy.Limit
 		}
-		if *to == *from && limit == r.limit {
+		if *to == *from && limit == r.limit && c.exceptions == old.exceptions {
 			return
 		}
 		l := from.missing(r, ask{t: t, limit: r.limit, capacity: old.capacity})
@@ -278,6 +411,8 @@ func (c *counter) adoptRecord(r *record, old *counter, now int64) {
 		inside := from.inside(r, t)
 		r.holes, r.holds = r.holes[:0], r.holds[:0]
 		r.base, r.used, r.last = t, inside, t
+	case *customRule:
+		to.adopt(r, t)
 	case *warming:
 		from := old.algorithm.(*warming)
 		if *to == *from {

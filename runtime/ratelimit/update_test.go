@@ -332,3 +332,55 @@ func TestSubscribersComeAndGo(t *testing.T) {
 		t.Errorf("told of %d and %d decisions, want 4 and 3", first.n.Load(), second.n.Load())
 	}
 }
+
+// What says nothing when the policy is updated says nothing afterwards, at whatever
+// pace its units would have left.
+func TestAnUpdateBringsBackNothingThatIsOver(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []ratelimit.Policy{
+		{Algorithm: ratelimit.LeakyBucket},
+		{Algorithm: ratelimit.TokenBucket},
+		{Algorithm: ratelimit.TokenBucket, Refill: ratelimit.Interval},
+		{Algorithm: ratelimit.TokenBucket, Warmup: time.Second},
+		{Algorithm: ratelimit.SlidingWindow},
+	} {
+		clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+		l := ratelimit.New(ratelimit.WithClock(clock))
+		policy.ID, policy.Limit, policy.Window = "p", 4, time.Minute
+		gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{policy}})
+		for range 4 {
+			if _, err := gate.Take(t.Context(), one("k")...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clock.Advance(2 * time.Minute)
+		limit, window := int64(2), time.Hour
+		if err := l.Update("p", ratelimit.Patch{Limit: &limit, Window: &window}); err != nil {
+			t.Fatal(err)
+		}
+		d, err := gate.Peek(t.Context(), one("k")...)
+		if err != nil || d.Remaining != 2 || d.Delay != 0 {
+			t.Errorf("%+v: %+v, %v, want both units to remain", policy, d, err)
+		}
+	}
+}
+
+// The rest of a microsecond that a bucket was short of is one of its old pace.
+func TestAFullBucketIsUpdatedAndTheClockSetBack(t *testing.T) {
+	t.Parallel()
+	begin := time.Unix(1_700_000_000, 0)
+	clock := ratelimittest.NewClock(begin)
+	l := ratelimit.New(ratelimit.WithClock(clock))
+	policy := ratelimit.Policy{ID: "p", Algorithm: ratelimit.TokenBucket, Limit: 1_000_000_007, Burst: 1000, Window: time.Second}
+	gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{policy}})
+	if err := gate.Allow(t.Context(), []byte("k")); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(10 * time.Microsecond)
+	updateLimit(t, l, 1)
+	clock.Set(begin)
+	d, err := gate.Peek(t.Context(), one("k")...)
+	if err != nil || !d.Allowed || d.Remaining < 999 || d.Remaining > 1000 {
+		t.Errorf("%+v, %v, want 999 or 1000 to remain", d, err)
+	}
+}

@@ -36,9 +36,7 @@ func (p *Policy) Validate() error {
 
 // wrongWord returns what is wrong with the fields that choose among words.
 func (p *Policy) wrongWord() string {
-	switch p.algorithm() {
-	case SlidingLog, FixedWindow, TokenBucket, SlidingWindow, LeakyBucket, Concurrency, TimeQuota:
-	default:
+	if a := p.algorithm(); !a.isBuiltIn() && !a.IsCustom() {
 		return fmt.Sprintf("unknown algorithm %q", p.Algorithm)
 	}
 	switch p.Align {
@@ -63,11 +61,12 @@ func (p *Policy) wrongWord() string {
 func (p *Policy) wrongOption() string {
 	a := p.algorithm()
 	bucket := a == TokenBucket || a == LeakyBucket
+	custom := !a.isBuiltIn()
 	for _, o := range []struct {
 		set, ok bool
 		problem string
 	}{
-		{p.Burst != 0, bucket, "burst is for token-bucket and leaky-bucket only"},
+		{p.Burst != 0, bucket || custom, "burst is for token-bucket, leaky-bucket and custom algorithms only"},
 		{p.Initial != 0, a == TokenBucket, "initial is for token-bucket only"},
 		{p.Refill != Smooth, a == TokenBucket, "refill is for token-bucket only"},
 		{p.Warmup != 0, a == TokenBucket, "warmup is for token-bucket only"},
@@ -86,6 +85,8 @@ func (p *Policy) wrongOption() string {
 		{p.Count, p.Warmup == 0, "what a bucket with a warmup was charged cannot be given back, so it has no count"},
 		{p.Count, p.Refill == Smooth, "what a bucket that refills by the interval was charged cannot be given back, so it has no count"},
 		{p.CostAfter, a != LeakyBucket && p.Warmup == 0, "a leaky-bucket, or a bucket with a warmup, cannot be charged after the call, which others wait for already"},
+		{p.Count, !custom, "a custom algorithm does not know how to give back what was charged, so it has no count"},
+		{p.CostAfter, !custom, "a custom algorithm refuses what is above its limit, so it has no cost after the call"},
 		{p.CostAfter, a != Concurrency && a != TimeQuota, "a cost after the call is not for concurrency and time-quota, which count what is running"},
 		{p.OnEmpty != DenyEmpty, !p.Global, "all calls share one counter, so no key can be empty"},
 	} {

@@ -2,6 +2,7 @@ package ratelimittest
 
 import (
 	"math"
+	"math/big"
 	"slices"
 	"sort"
 	"time"
@@ -28,6 +29,7 @@ type charge struct {
 	units    int64 // the cost, also if it was given back
 	took     int64 // of a call of a time quota that has ended
 	opens    bool  // nothing else counted then
+	owed     int64 // what a bucket owed when it was updated; units times the window
 }
 
 type history []charge
@@ -215,6 +217,72 @@ func (h past) finished(call int, took int64) past {
 	h.charges = slices.Clone(h.charges)
 	h.charges[i].took = took
 	return h
+}
+
+// retuned returns the past as p counts it from now on, which was old before: a
+// bucket owes what it owed, and refills at its new pace, and a queue begins anew with
+// what is in it. All others go on counting what they counted. The window is the same.
+func (h past) retuned(old, p *ratelimit.Policy, now int64) past {
+	if len(h.charges) == 0 || old.Limit == p.Limit {
+		return h
+	}
+	settled, t := h.settle(old, now)
+	switch {
+	case p.Algorithm == ratelimit.TokenBucket && isPlain(p):
+		h.charges = h.charges.retunedPlain(old, p, now)
+	case p.Algorithm != ratelimit.TokenBucket && p.Algorithm != ratelimit.LeakyBucket:
+	case !settled.known():
+		h = settled
+	case p.Algorithm == ratelimit.LeakyBucket, p.Refill == ratelimit.Interval:
+		left := settled.charges.sum(old).used(t)
+		h = settled
+		h.charges = history{{at: t, units: left, cost: left, asked: ask(p, 0)}}
+	default:
+		owed := settled.charges.owes(old, t).Int64()
+		h = settled
+		h.charges = history{{at: t, owed: owed, asked: ask(p, 0)}}
+	}
+	return h
+}
+
+// retunedPlain is retuned for a bucket of the simplest kind: it is full at a whole
+// microsecond then, and its time stays that of the latest charge.
+func (h history) retunedPlain(old, p *ratelimit.Policy, now int64) history {
+	latest := h[len(h)-1].at
+	t, pace := max(now, latest), p.Limit
+	if h.owes(old, t).Sign() == 0 {
+		t, pace = latest, old.Limit // it was full by then
+	}
+	full := new(big.Rat).SetFrac(h.owes(old, t), big.NewInt(pace))
+	owed := (t + ceil(full) - latest) * p.Limit
+	return history{{at: latest, owed: owed, asked: ask(p, 0)}}
+}
+
+// isPlain tells whether a token bucket is one of the simplest kind.
+func isPlain(p *ratelimit.Policy) bool {
+	return p.Refill == ratelimit.Smooth && p.Warmup == 0 && !p.Count && len(p.Lock) == 0 && !beginsShort(p)
+}
+
+// owes returns what a bucket misses at t that refills smoothly, times its window.
+func (h history) owes(p *ratelimit.Policy, t int64) *big.Int {
+	owed := new(big.Int)
+	since := int64(math.MinInt64)
+	refill := func(t int64) {
+		if owed.Sign() > 0 {
+			owed.Sub(owed, product(t-since, p.Limit))
+		}
+		if owed.Sign() < 0 {
+			owed.SetInt64(0)
+		}
+		since = t
+	}
+	for _, c := range h {
+		refill(c.at)
+		owed.Add(owed, product(c.cost, p.Window.Microseconds()))
+		owed.Add(owed, big.NewInt(c.owed))
+	}
+	refill(t)
+	return owed
 }
 
 // outcome is what the policy says at t of a call that was decided, as the past

@@ -24,13 +24,19 @@ func id(p *ratelimit.Policy, key string) string { return p.ID + "\x00" + key }
 func (m *model) Take(_ context.Context, ops []ratelimit.Op) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := m.clock.Now().UnixMicro()
-	admitted := true
+	decideOps(m.states, m.clock.Now().UnixMicro(), ops, 0)
+	return nil
+}
+
+// decideOps fills in the outcomes of ops at now, and changes states as they do. It
+// reports whether the call is admitted, which is given a number if it may end.
+func decideOps(states map[string]past, now int64, ops []ratelimit.Op, call int) (admitted bool) {
+	admitted = true
 	beliefs := make([]*beliefs, len(ops))
 	for i := range ops {
 		op := &ops[i]
 		beliefs[i] = newBeliefs(op.Policy)
-		beliefs[i].of[0] = m.states[id(op.Policy, op.Key)]
+		beliefs[i].of[0] = states[id(op.Policy, op.Key)]
 		op.Outcome.Allowed = beliefs[i].admits(now, modelAsk(op))
 		admitted = admitted && (op.Outcome.Allowed || op.Policy.Mode == ratelimit.Shadow)
 	}
@@ -42,10 +48,10 @@ func (m *model) Take(_ context.Context, ops []ratelimit.Op) error {
 			op.Outcome = h.outcome(op.Policy, t, modelAsk(op), allowed)
 			continue
 		}
-		_, op.Outcome = b.decide(now, modelAsk(op), allowed, allowed && admitted, 0)
-		m.states[id(op.Policy, op.Key)] = b.of[0]
+		_, op.Outcome = b.decide(now, modelAsk(op), allowed, allowed && admitted, call)
+		states[id(op.Policy, op.Key)] = b.of[0]
 	}
-	return nil
+	return admitted
 }
 
 func modelAsk(op *ratelimit.Op) asked {

@@ -175,7 +175,8 @@ func (h history) suffixSum(p *ratelimit.Policy, latest int64) sum {
 		}
 		for _, c := range slices.Backward(h) {
 			units += c.cost
-			if c.cost > 0 && product(units-a.capacity, w).Cmp(product(p.Limit, t-c.at)) > 0 {
+			over := product(units-a.capacity, w)
+			if over.Add(over, big.NewInt(c.owed)); (c.cost > 0 || c.owed > 0) && over.Cmp(product(p.Limit, t-c.at)) > 0 {
 				return false
 			}
 		}
@@ -202,6 +203,7 @@ func (h history) levelSum(p *ratelimit.Policy, latest int64) sum {
 			missing = refill(missing, c.at-last.at, c.asked.limit)
 		}
 		missing.Add(missing, new(big.Rat).SetInt64(c.cost))
+		missing.Add(missing, new(big.Rat).SetFrac64(c.owed, p.Window.Microseconds()))
 		last = c
 	}
 	return sum{
@@ -253,6 +255,7 @@ func (h history) intervalSum(p *ratelimit.Policy, latest int64) sum {
 			}
 			return t >= latest && after(t, last.asked.limit) == 0
 		},
+		used: func(t int64) int64 { return after(t, p.Limit) },
 	}
 }
 
