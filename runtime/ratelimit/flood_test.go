@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,7 +21,10 @@ const (
 
 // floodKeys returns how many random keys a flood has.
 func floodKeys() int {
-	if raceEnabled || testing.Short() {
+	switch {
+	case raceEnabled: // finds nothing here, where one goroutine calls
+		return 300_000
+	case testing.Short():
 		return 1_000_000
 	}
 	return 10_000_000
@@ -135,7 +139,7 @@ func TestFloodOfMillionsOfKeys(t *testing.T) {
 			full := heap() - none
 
 			part := keys / 10
-			var first, last time.Duration
+			var took []time.Duration
 			var admitted, owned int64
 			for i := range 10 {
 				start := time.Now()
@@ -148,22 +152,21 @@ func TestFloodOfMillionsOfKeys(t *testing.T) {
 						owned++
 					}
 				}
-				if last = time.Since(start); i == 0 {
-					first = last
-				}
+				took = append(took, time.Since(start))
 				f.checkKept(fmt.Sprintf("after %d keys", (i+1)*part))
 			}
 			if admitted != p.Limit || owned != 0 {
 				t.Errorf("%d of the keys without room were admitted, %d by counters of their own; want the %d of one counter", admitted, owned, p.Limit)
 			}
-			if last > 5*first {
+			// The least of three, so that what else the machine does is not measured.
+			if first, last := slices.Min(took[:3]), slices.Min(took[7:]); last > 5*first {
 				t.Errorf("the last of %d keys took %v, the first %v", part, last, first)
 			}
 			after := heap() - none
 			if after > full+full/10 {
 				t.Errorf("%d bytes after the flood, %d with as many counters as there may be", after, full)
 			}
-			t.Logf("%d keys: the first %d took %v, the last %v; %d bytes before, %d after", keys, part, first, last, full, after)
+			t.Logf("each %d keys took %v; %d bytes before, %d after", part, took, full, after)
 			runtime.KeepAlive(f)
 		})
 	}
