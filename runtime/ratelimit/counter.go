@@ -152,7 +152,7 @@ func (c *counter) setRule() {
 		switch {
 		case p.Warmup > 0:
 			c.algorithm = &warming{newRate(c.window, p.Limit), p.Warmup.Microseconds()}
-		case plain && initial == 0 && p.Refill == Smooth:
+		case plain && p.Initial == 0 && p.Refill == Smooth: // which no update changes
 			c.rule = tokenBucket
 			c.rate = newRate(c.window, p.Limit)
 			c.fillQ, c.fillR = c.span(c.capacity)
