@@ -181,11 +181,13 @@ func runQueues(t *testing.T, p ratelimit.Policy, steps []queueStep) (wrong []str
 			synctest.Wait()
 			q.check()
 		}
+		q.mu.Lock()
 		for _, line := range q.waiting {
-			for _, call := range slices.Clone(line) {
+			for _, call := range line {
 				call.leave()
 			}
 		}
+		q.mu.Unlock()
 		q.calls.Wait()
 		wrong = q.wrong
 	})
