@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimittest"
 )
 
 // story tells all that a caller and an observer can see of a policy: of calls that are
@@ -18,7 +19,7 @@ import (
 func story(t *testing.T, p ratelimit.Policy) string {
 	var b strings.Builder
 	synctest.Test(t, func(t *testing.T) {
-		var seen events
+		var seen ratelimittest.Recorder
 		far := &able{recorder{err: errors.New("far away")}}
 		l := ratelimit.New(ratelimit.WithStore("far", far), ratelimit.WithObserver(&seen))
 		gate, err := l.Gate(&ratelimit.Spec{Method: "pay.Service.Pay", Policies: []ratelimit.Policy{p}})
@@ -74,7 +75,7 @@ func story(t *testing.T, p ratelimit.Policy) string {
 			call("next", charge("a", 1))
 			call("next", charge("a", 1))
 		}
-		for _, e := range seen {
+		for _, e := range seen.Events() {
 			fmt.Fprintf(&b, "%s %+v\n", e.Method, e.Decision)
 			for _, op := range e.Ops {
 				fmt.Fprintf(&b, "\t%s %q\n", op.Policy.Key, op.Key)
