@@ -57,6 +57,7 @@
 package load
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"go/ast"
@@ -186,6 +187,7 @@ type loader struct {
 	sizes    types.Sizes
 	lengths  map[*types.Array]length // that are written as expressions
 	troubled bool                    // a package that was checked has errors
+	content  bytes.Buffer            // of the file that is being read
 	// full is the same with Config.Full, once something needed it.
 	full *Result
 }
@@ -269,6 +271,7 @@ func (cfg Config) load(ctx context.Context, patterns []string) (*Result, error) 
 	for _, p := range res.Packages {
 		ld.types(p)
 	}
+	ld.content = bytes.Buffer{}
 	slices.SortFunc(res.Packages, func(a, b *Package) int { return strings.Compare(a.Dir, b.Dir) })
 	return res, nil
 }

@@ -154,7 +154,7 @@ func (ld *loader) take(p *Package, needed *names) (taken *Package, more bool, er
 			}
 			p.unread = slices.Delete(p.unread, i, i+1)
 			i--
-			src, err := readFile(f.name)
+			src, err := ld.readFile(f.name)
 			if err != nil {
 				return nil, false, err
 			}

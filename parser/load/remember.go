@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -131,13 +132,14 @@ func (x *exports) source(node *node) ([]string, bool) {
 			return append(parts, m.Path, m.Version), true
 		}
 	}
+	var src bytes.Buffer
 	for _, name := range slices.Concat(node.goFiles, node.others) {
 		name = node.file(name)
-		src, err := readFile(name)
-		if err != nil {
+		src.Reset()
+		if err := readInto(&src, name); err != nil {
 			return nil, false
 		}
-		content := sha256.Sum256(src)
+		content := sha256.Sum256(src.Bytes())
 		parts = append(parts, name, string(content[:]))
 	}
 	return parts, true

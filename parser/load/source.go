@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -37,7 +38,7 @@ func (ld *loader) parse(node *node, depth depth) (*Package, error) {
 		}
 		name = node.file(name)
 		p.Dir = filepath.Dir(name)
-		src, err := readFile(name)
+		src, err := ld.readFile(name)
 		if err != nil {
 			return nil, err
 		}
@@ -123,17 +124,30 @@ func (r *Result) IsStub(obj types.Object) bool { return r.ld.isStub(obj) }
 
 func (ld *loader) isStub(obj types.Object) bool { return ld.position(obj.Pos()).Filename == stubName }
 
-// readFile reads a source file. What is not a regular one holds no source, and
-// might never end.
-func readFile(name string) ([]byte, error) {
+// readFile reads a source file, and returns what is valid until the next call.
+func (ld *loader) readFile(name string) ([]byte, error) {
+	ld.content.Reset()
+	err := readInto(&ld.content, name)
+	return ld.content.Bytes(), err
+}
+
+// readInto reads a source file. What is not a regular one holds no source, and might
+// never end.
+func readInto(b *bytes.Buffer, name string) error {
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
 		err = &os.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return os.ReadFile(name)
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	b.Grow(int(info.Size()) + bytes.MinRead)
+	_, err = b.ReadFrom(f)
+	return errors.Join(err, f.Close())
 }
 
 // conflict is what the go command says of a file that does not belong to the same
