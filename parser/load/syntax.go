@@ -26,7 +26,7 @@ func parseFile(fset *token.FileSet, name string, src []byte, depth depth, full b
 	if file == nil {
 		return nil, err
 	}
-	err = unadjusted(fset.File(file.FileStart), err)
+	err = Unadjusted(fset.File(file.FileStart), err)
 	if file.Name == nil || file.Name.Name == "" || file.Name.Name == "_" {
 		return nil, err
 	}
@@ -43,9 +43,9 @@ func emptyBodies(file *ast.File) {
 	}
 }
 
-// unadjusted gives syntax errors their places in file itself, not those that "//line"
+// Unadjusted gives syntax errors their places in file itself, not those that "//line"
 // comments say.
-func unadjusted(file *token.File, err error) error {
+func Unadjusted(file *token.File, err error) error {
 	var list scanner.ErrorList
 	if !errors.As(err, &list) {
 		return err
