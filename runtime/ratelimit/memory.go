@@ -241,11 +241,14 @@ func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome) (allowe
 // and charges it, as new ones admit what any can. It does nothing and returns false if
 // that is not all there is to do.
 func (m *memory) takeNew(c *counter, s *shard, p place, key []byte, now, cost int64) bool {
-	if c.rule == slidingLog || c.spill.clearAt.Load() > now || !m.reserve(s, now, nil) {
+	if c.spill.clearAt.Load() > now || !m.reserve(s, now, nil) {
 		return false
 	}
 	e := s.insert(p, key)
-	c.charge(e, nil, now, cost)
+	if c.rule == slidingLog {
+		e.part = s.rings.add()
+	}
+	c.charge(e, s.ring(c, e), now, cost)
 	s.recent = e
 	return true
 }
