@@ -167,6 +167,9 @@ func (b *builder) collect() {
 		if file == nil {
 			fset = token.NewFileSet()
 			file, err = parser.ParseFile(fset, name, f.Src, parser.ParseComments|parser.SkipObjectResolution)
+			if file != nil {
+				err = load.Unadjusted(fset.File(file.FileStart), err)
+			}
 		} else {
 			err = b.pkg.SyntaxError(name)
 		}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -173,6 +174,7 @@ func (b *builder) constraintOfWrapper(w *Wrapper, declared []types.Object) const
 	for _, m := range w.Methods {
 		for _, p := range m.Policies {
 			all = append(all, p.constraints...)
+			all = append(all, b.constraintsOfConstants(m, p)...)
 		}
 	}
 	c := and(all)
@@ -185,6 +187,43 @@ func (b *builder) constraintOfWrapper(w *Wrapper, declared []types.Object) const
 		}
 	}
 	return and(append(all, c))
+}
+
+// constantName is what may be a constant in an expression. Literals match as well, so
+// that nothing in them does, and what stands behind a dot with the dot.
+var constantName = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|` + "`[^`]*`" + `|[.#]?[\pL_][\pL\pN_]*`)
+
+// constraintsOfConstants returns what a build must satisfy to have the constants of the
+// package that the expressions of p mention. They are looked for in the text, as
+// arithmetic with constants leaves nothing but a value, which is that of this build.
+// The name of a parameter means that.
+func (b *builder) constraintsOfConstants(m *Method, p *Policy) []constraint.Expr {
+	texts := []string{p.Key}
+	for _, e := range p.exprs() {
+		texts = append(texts, e.String())
+	}
+	var all []constraint.Expr
+	for _, text := range texts {
+		for _, name := range constantName.FindAllString(text, -1) {
+			obj, ok := b.pkg.Types.Scope().Lookup(name).(*types.Const)
+			if ok && !isParam(m.Sig, name) {
+				all = append(all, b.constraintAt(obj.Pos()))
+			}
+		}
+	}
+	return all
+}
+
+// isParam reports whether sig has a parameter or result of a name.
+func isParam(sig *types.Signature, name string) bool {
+	for _, list := range []*types.Tuple{sig.Params(), sig.Results()} {
+		for v := range list.Variables() {
+			if v.Name() == name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // excludes reports whether no build satisfies both a and b. It errs on the other

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,4 +54,55 @@ func TestEveryBuildHasItsOutput(t *testing.T) {
 	if got := strings.Join(names, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("got %s", got)
 	}
+}
+
+func TestOutputHasTheConstraintsOfTheConstantsInItsExpressions(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{
+		"p/p.go": `package p
+
+const everywhere = "c"
+
+type Key struct{}
+
+//ratelimit:max=5 window=1m key=[prefix,s]
+func (Key) M(s string) error { return nil }
+
+type Cost struct{}
+
+//ratelimit:max=5 window=1m key=s cost=units*2
+func (Cost) M(s string) error { return nil }
+
+type When struct{}
+
+//ratelimit:max=5 window=1m key=s when="s != prefix"
+func (When) M(s string) error { return nil }
+
+type Other struct{}
+
+//ratelimit:max=5 window=1m key=[s.prefix,units,'prefix',everywhere]
+func (Other) M(s struct{ prefix string }, units int) error { return nil }
+`,
+		"p/p_linux.go": "package p\n\nconst (\n\tprefix = \"linux\"\n\tunits  = 2\n)\n",
+	})
+	env := []string{"GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0"}
+	must(t, dir, env, "", "./...")
+	for name, types := range map[string][]string{
+		"ratelimit_gen.go":            {"RateLimitedOther"},
+		"ratelimit_gen_linux_only.go": {"RateLimitedKey", "RateLimitedCost", "RateLimitedWhen"},
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, "p", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(string(text), "\ntype RateLimited"); got != len(types) {
+			t.Errorf("%s has %d wrappers, want %d", name, got, len(types))
+		}
+		for _, typ := range types {
+			if !strings.Contains(string(text), "\ntype "+typ+" struct") {
+				t.Errorf("%s has no %s", name, typ)
+			}
+		}
+	}
+	must(t, dir, []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0"}, "go", "vet", "./...")
 }

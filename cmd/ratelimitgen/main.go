@@ -67,6 +67,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/tools/go/analysis/unitchecker"
@@ -116,10 +117,7 @@ exit status: 0 done, 1 problems in the directives or (check) files that differ,
 `
 
 func main() {
-	if os.Getenv("GOGC") == "" {
-		// A run ends before the garbage that it makes is worth collecting often.
-		debug.SetGCPercent(150)
-	}
+	setGarbage(garbageWhileLoading)
 	if isVetTool(os.Args[1:]) {
 		unitchecker.Main(analyzer.New()) // does not return
 	}
@@ -127,6 +125,21 @@ func main() {
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// How much garbage there may be, in percent of what is in use. Most of what a run has
+// in use at its peak it has from the time that all packages are loaded, so there
+// garbage counts; before, it is not worth collecting often.
+const (
+	garbageWhileLoading = 150
+	garbageOnceLoaded   = 50
+)
+
+// setGarbage sets how much garbage there may be, if the user does not say it.
+func setGarbage(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
 }
 
 // run is the whole command but for the exit.
@@ -193,9 +206,15 @@ func (c *command) generate(args []string, check bool) int {
 	cfg.Dir = dir
 	cfg.Remember = cacheDir(os.Getenv("RATELIMITGEN_CACHE"))
 	cfg.Needs, cfg.NeedsOfRequests = generator.Imports(), generator.RequestImports()
+	loaded := sync.OnceFunc(func() { setGarbage(garbageOnceLoaded) })
 	w := c.watch(c.terminal && format != diag.JSON)
 	defer w.quiet()
-	cfg.Stage = w.stage
+	cfg.Stage = func(stage, pkg string) {
+		w.stage(stage, pkg)
+		if stage == "parse" {
+			loaded()
+		}
+	}
 
 	res, err := parser.Parse(c.ctx, cfg)
 	if err != nil {

@@ -83,6 +83,7 @@ func (c *command) vet(args []string) int {
 	if _, err := os.ReadDir(v.Dir); err != nil {
 		return c.trouble(err)
 	}
+	v.Remember = cacheDir(os.Getenv("RATELIMITGEN_CACHE"))
 	res, diags, err := analyzer.Check(c.ctx, v.Config)
 	if err != nil {
 		return c.trouble(err)

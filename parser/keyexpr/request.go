@@ -3,7 +3,6 @@ package keyexpr
 import (
 	"go/constant"
 	"go/types"
-	"net/textproto"
 	"slices"
 	"strings"
 
@@ -204,7 +203,7 @@ func (c *checker) lookupCall(n *ast.CallNode, callee *ast.MemberNode) (x Node, o
 		return nil, true
 	}
 	if name == string(Header) {
-		key = textproto.CanonicalMIMEHeaderKey(key)
+		key = canonicalHeader(key)
 	}
 	dim := c.told(n, DimKind(name))
 	if d, ok := dim.(*Dim); ok {
@@ -221,4 +220,21 @@ func notToken(r rune) bool {
 		return false
 	}
 	return !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}
+
+// canonicalHeader spells a token as net/textproto spells names of header fields. That
+// package brings the network with it, which the generator has no other use for.
+func canonicalHeader(name string) string {
+	b := []byte(name)
+	upper := true
+	for i, c := range b {
+		switch {
+		case upper && 'a' <= c && c <= 'z':
+			b[i] -= 'a' - 'A'
+		case !upper && 'A' <= c && c <= 'Z':
+			b[i] += 'a' - 'A'
+		}
+		upper = c == '-'
+	}
+	return string(b)
 }

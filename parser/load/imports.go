@@ -90,7 +90,7 @@ func (p *Package) DotImports() []*types.Package {
 
 // Import returns the package that file, a file of p, calls name.
 func (p *Package) Import(file *ast.File, name string) (*types.Package, error) {
-	nameOf := packageNames(p.ld.graph[p.Path])
+	nameOf := p.ld.graph[p.Path].nameOf
 	for _, spec := range file.Imports {
 		path := importPath(spec)
 		if spec.Name != nil && spec.Name.Name != name || spec.Name == nil && nameOf(path) != name {

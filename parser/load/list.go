@@ -11,37 +11,51 @@ import (
 
 // listGraph lists the packages asked for and those needed besides, and notes the
 // graph of their imports.
-func (ld *loader) listGraph() ([]*packages.Package, error) {
-	const mode = packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedModule
-	add := func(p *packages.Package) { ld.addToGraph(p) }
+func (ld *loader) listGraph() ([]*node, error) {
 	if !ld.cfg.Copies {
-		listed, err := ld.list(mode, slices.Concat(ld.patterns, ld.cfg.Also))
-		packages.Visit(listed, nil, add)
-		return listed, err
+		return ld.listDeps(slices.Concat(ld.patterns, ld.cfg.Also))
 	}
 	// What is needed may be copied as well, so the two have to be told apart.
-	also, err := ld.list(mode, ld.cfg.Also)
+	also, err := ld.listDeps(ld.cfg.Also)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range also {
-		if len(p.Errors) > 0 {
-			ld.failed[p.PkgPath] = &Error{Msg: p.Errors[0].Msg}
+	for _, n := range also {
+		if len(n.errors) > 0 {
+			ld.failed[n.path] = &Error{Msg: n.errors[0].Msg}
 		}
 	}
-	listed, err := ld.list(mode, ld.patterns)
-	packages.Visit(slices.Concat(also, listed), nil, add)
+	listed, err := ld.listDeps(ld.patterns)
 	// The type checker knows what is in unsafe, and builtin only looks like Go.
-	return slices.DeleteFunc(listed, func(p *packages.Package) bool {
-		return p.PkgPath == "unsafe" || p.PkgPath == "builtin"
+	return slices.DeleteFunc(listed, func(n *node) bool {
+		return n.path == "unsafe" || n.path == "builtin"
 	}), err
 }
 
+// listDeps lists packages and adds them and all that they import to the graph.
+func (ld *loader) listDeps(patterns []string) ([]*node, error) {
+	if roots, all, ok := ld.goList(patterns); ok {
+		for _, n := range all {
+			ld.addToGraph(n)
+		}
+		return roots, nil
+	}
+	const mode = packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedModule
+	listed, err := ld.list(mode, patterns)
+	ns := nodes{}
+	packages.Visit(listed, nil, func(p *packages.Package) { ld.addToGraph(ns.of(p)) })
+	roots := make([]*node, len(listed))
+	for i, p := range listed {
+		roots[i] = ns[p]
+	}
+	return roots, err
+}
+
 // notOfMain is what is wrong with a root that no main module has.
-func notOfMain(root *packages.Package) *Error {
+func notOfMain(root *node) *Error {
 	return &Error{
-		Pos: root.GoFiles[0] + ":1:1",
-		Msg: fmt.Sprintf("package %s is not in the main module; ratelimitgen only writes to packages of main modules", root.PkgPath),
+		Pos: root.file(root.goFiles[0]) + ":1:1",
+		Msg: fmt.Sprintf("package %s is not in the main module; ratelimitgen only writes to packages of main modules", root.path),
 	}
 }
 
@@ -58,7 +72,7 @@ func Dirs(ctx context.Context, cfg Config, patterns ...string) ([]string, error)
 		if len(p.Errors) > 0 {
 			return nil, &Error{Pos: p.Errors[0].Pos, Msg: p.Errors[0].Msg}
 		}
-		if ofMain(p) && p.Dir != "" {
+		if p.Module != nil && p.Module.Main && p.Dir != "" {
 			dirs = append(dirs, p.Dir)
 		}
 	}
@@ -69,15 +83,11 @@ func Dirs(ctx context.Context, cfg Config, patterns ...string) ([]string, error)
 // list runs the go command. Its own failure is an error; that of a package is in
 // the package.
 func (ld *loader) list(mode packages.LoadMode, patterns []string) ([]*packages.Package, error) {
-	var flags []string
-	if ld.cfg.Tags != "" {
-		flags = append(flags, "-tags="+ld.cfg.Tags)
-	}
 	pkgs, err := packages.Load(&packages.Config{
 		Context:    ld.ctx,
 		Mode:       mode,
 		Dir:        ld.cfg.Dir,
-		BuildFlags: flags,
+		BuildFlags: ld.buildFlags(),
 		Fset:       ld.fset,
 		Env:        goCommandEnv(),
 	}, patterns...)
@@ -88,4 +98,11 @@ func (ld *loader) list(mode packages.LoadMode, patterns []string) ([]*packages.P
 		return nil, fmt.Errorf("go list: %w", err)
 	}
 	return pkgs, nil
+}
+
+func (ld *loader) buildFlags() []string {
+	if ld.cfg.Tags == "" {
+		return nil
+	}
+	return []string{"-tags=" + ld.cfg.Tags}
 }

@@ -57,6 +57,7 @@
 package load
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"go/ast"
@@ -64,8 +65,6 @@ import (
 	"go/types"
 	"slices"
 	"strings"
-
-	"golang.org/x/tools/go/packages"
 )
 
 // depth says how much of a package's source is kept.
@@ -76,7 +75,7 @@ const (
 	outlined depth = iota
 	// bodiless: everything but the bodies of functions.
 	bodiless
-	// whole: bodiless, with the full syntax kept beside it.
+	// whole: bodiless, with the comments kept beside it.
 	whole
 )
 
@@ -89,8 +88,8 @@ type Config struct {
 	// Also are import paths that must be resolvable although nothing may import
 	// them yet: what a later Package.Check needs.
 	Also []string
-	// Syntax reports whether the full syntax of a file of a loaded package is needed;
-	// nil means that of all.
+	// Syntax reports whether the syntax of a file of a loaded package is needed with its
+	// comments; nil means that of all.
 	Syntax func(filename string) bool
 	// Full takes imported packages in full where they are checked from source, without
 	// outlines.
@@ -123,7 +122,8 @@ type Package struct {
 	Types *types.Package
 	// Names are the files that the build constraints select, without files of ours.
 	Names []string
-	// Files is the full syntax, with comments, of those that Config.Syntax asks for.
+	// Files is the syntax, with comments, of those that Config.Syntax asks for. Function
+	// bodies are empty.
 	Files []*ast.File
 	// Errors are what the type checker found.
 	Errors []error
@@ -174,8 +174,8 @@ type loader struct {
 	cfg      Config
 	patterns []string
 	fset     *token.FileSet
-	graph    map[string]*packages.Package // by import path
-	source   map[string]*Package          // checked or to be checked from source
+	graph    map[string]*node    // by import path
+	source   map[string]*Package // checked or to be checked from source
 	// imported holds the types of every package that was asked for.
 	imported map[string]*types.Package
 	exported map[string]string // export data files by import path
@@ -187,6 +187,7 @@ type loader struct {
 	sizes    types.Sizes
 	lengths  map[*types.Array]length // that are written as expressions
 	troubled bool                    // a package that was checked has errors
+	content  bytes.Buffer            // of the file that is being read
 	// full is the same with Config.Full, once something needed it.
 	full *Result
 }
@@ -215,7 +216,7 @@ func (cfg Config) load(ctx context.Context, patterns []string) (*Result, error) 
 		cfg:      cfg,
 		patterns: patterns,
 		fset:     token.NewFileSet(),
-		graph:    map[string]*packages.Package{},
+		graph:    map[string]*node{},
 		source:   map[string]*Package{},
 		imported: map[string]*types.Package{"unsafe": types.Unsafe},
 		exported: map[string]string{},
@@ -239,21 +240,21 @@ func (cfg Config) load(ctx context.Context, patterns []string) (*Result, error) 
 	}
 	res := &Result{Fset: ld.fset, ld: ld}
 	for _, root := range listed {
-		if !cfg.Copies && slices.Contains(cfg.Also, root.PkgPath) {
-			if len(root.Errors) > 0 {
-				ld.failed[root.PkgPath] = &Error{Msg: root.Errors[0].Msg}
+		if !cfg.Copies && slices.Contains(cfg.Also, root.path) {
+			if len(root.errors) > 0 {
+				ld.failed[root.path] = &Error{Msg: root.errors[0].Msg}
 			}
 			continue
 		}
 		// A package without files is nothing but its errors; others are judged by
 		// their types.
-		if len(root.GoFiles) == 0 {
-			for _, e := range root.Errors {
-				res.Errors = append(res.Errors, &Error{Pos: e.Pos, Msg: e.Msg})
+		if len(root.goFiles) == 0 {
+			for i := range root.errors {
+				res.Errors = append(res.Errors, &root.errors[i])
 			}
 			continue
 		}
-		if !cfg.Copies && !ofMain(root) {
+		if !cfg.Copies && !root.ofMain() {
 			res.Errors = append(res.Errors, notOfMain(root))
 			continue
 		}
@@ -270,6 +271,7 @@ func (cfg Config) load(ctx context.Context, patterns []string) (*Result, error) 
 	for _, p := range res.Packages {
 		ld.types(p)
 	}
+	ld.content = bytes.Buffer{}
 	slices.SortFunc(res.Packages, func(a, b *Package) int { return strings.Compare(a.Dir, b.Dir) })
 	return res, nil
 }

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"errors"
+	"fmt"
 	"go/types"
 	"os"
 	"path/filepath"
@@ -407,6 +408,22 @@ var Table = [3]int{}
 		_, errs := p.Check(map[string][]byte{filepath.Join(p.Dir, "out.go"): []byte("package p\n\nvar v = " + src + "\n")})
 		if want == "" && len(errs) > 0 || want != "" && (len(errs) == 0 || !strings.Contains(errs[0].Error(), want)) {
 			t.Errorf("%s: %v, want %q", src, errs, want)
+		}
+	}
+}
+
+func TestSyntaxErrorsHaveTheirPlaceInTheFileThatIsEdited(t *testing.T) {
+	t.Parallel()
+	const src = "package p\n\n//line generated.y:100\n//ratelimit:max=1 window=1s\nfunc F( {\n}\n"
+	for _, commented := range []bool{true, false} {
+		dir := module(t, "-- p/p.go --\n"+src)
+		res, err := Load(context.Background(), Config{Dir: dir, Syntax: func(string) bool { return commented }}, "./p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join(dir, "p", "p.go")
+		if got, want := fmt.Sprint(res.Packages[0].SyntaxError(name)), name+":5:9: "; !strings.HasPrefix(got, want) {
+			t.Errorf("error %q, want %s…", got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"context"
 	"go/types"
 	"os"
@@ -68,6 +69,7 @@ type Client struct{ d.Client }
 package p
 
 import (
+	"bytes"
 	"example.com/e"
 	"example.com/m/b"
 )
@@ -128,6 +130,7 @@ type Client struct{ d.Client }
 package p
 
 import (
+	"bytes"
 	"example.com/e"
 	"example.com/w/b"
 )
@@ -258,6 +261,7 @@ func F([dep.Size]byte, [dep.Word]byte) {}
 package dep
 
 import (
+	"bytes"
 	"net/http"
 	"unsafe"
 )
@@ -303,7 +307,7 @@ func F([unsafe.Sizeof(uintptr(0))]byte) {}
 
 func TestWhatIsNotARegularFileIsNotRead(t *testing.T) {
 	t.Parallel()
-	if _, err := readFile(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if err := readInto(new(bytes.Buffer), t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -92,7 +92,7 @@ func inComments(file *ast.File, found func(qualifier, name string)) {
 // the one written).
 func (ld *loader) mentions(p *Package) map[string]*names {
 	mentioned := map[string]*names{}
-	nameOf := packageNames(ld.graph[p.Path])
+	nameOf := ld.graph[p.Path].nameOf
 	whole := map[token.Pos]*ast.File{}
 	for _, file := range p.Files {
 		whole[file.Package] = file
@@ -139,7 +139,7 @@ func (ld *loader) take(p *Package, needed *names) (taken *Package, more bool, er
 	if p.Types != nil {
 		return p, false, nil // what is missing now is an error, and looked for in full
 	}
-	if len(ld.graph[p.Path].Errors) > 0 || aliasedReceivers(p.unread) {
+	if len(ld.graph[p.Path].errors) > 0 || aliasedReceivers(p.unread) {
 		needed.all = true
 	}
 	if p.stub != nil && p.noted == 0 {
@@ -154,7 +154,7 @@ func (ld *loader) take(p *Package, needed *names) (taken *Package, more bool, er
 			}
 			p.unread = slices.Delete(p.unread, i, i+1)
 			i--
-			src, err := readFile(f.name)
+			src, err := ld.readFile(f.name)
 			if err != nil {
 				return nil, false, err
 			}

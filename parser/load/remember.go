@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,8 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/tools/go/packages"
 )
 
 // rememberFor is how long an entry is kept.
@@ -40,7 +39,7 @@ type exports struct {
 	dir   string // "" if nothing is remembered
 	env   environment
 	base  sum
-	graph map[string]*packages.Package
+	graph map[string]*node
 	sums  map[string]*sum // nil for what has none
 }
 
@@ -50,12 +49,12 @@ type sum [sha256.Size]byte
 var release = regexp.MustCompile(`^go1(\.\d+)*((rc|beta)\d+)?( X:\S+)?$`)
 
 // newExports returns what dir remembers of the packages in graph.
-func newExports(dir string, env environment, tags string, graph map[string]*packages.Package) *exports {
+func newExports(dir string, env environment, tags string, graph map[string]*node) *exports {
 	x := &exports{env: env, graph: graph, sums: map[string]*sum{}}
 	// An overlay changes the files of any package, and another driver of go/packages
 	// may know another build than the go command.
 	if !filepath.IsAbs(dir) || !filepath.IsAbs(env["GOCACHE"]) || !release.MatchString(env["GOVERSION"]) ||
-		strings.Contains(env["GOFLAGS"], "-overlay") || os.Getenv("GOPACKAGESDRIVER") != "" {
+		strings.Contains(env["GOFLAGS"], "-overlay") || otherDriver() {
 		return x
 	}
 	name := "compile"
@@ -91,11 +90,11 @@ func (x *exports) of(path string) *sum {
 	}
 	x.sums[path] = nil // also what a cycle comes to
 	node := x.graph[path]
-	if node == nil || len(node.Errors) > 0 || node.Dir == "" {
+	if node == nil || len(node.errors) > 0 || node.dir == "" {
 		return nil
 	}
 	parts := []string{string(x.base[:]), path}
-	if node.Module == nil && within(filepath.Join(x.env["GOROOT"], "src"), node.Dir) {
+	if node.module == nil && within(filepath.Join(x.env["GOROOT"], "src"), node.dir) {
 		s := sumOf(parts...)
 		x.sums[path] = &s
 		return &s
@@ -105,12 +104,15 @@ func (x *exports) of(path string) *sum {
 		return nil
 	}
 	parts = append(parts, source...)
-	for _, imported := range sortedKeys(node.Imports) {
-		s := x.of(node.Imports[imported].PkgPath)
+	for _, dep := range node.imports {
+		s := x.of(dep.path)
 		if s == nil {
 			return nil
 		}
-		parts = append(parts, imported, string(s[:]))
+		parts = append(parts, dep.path, string(s[:]))
+	}
+	for _, path := range sortedKeys(node.renamed) {
+		parts = append(parts, path, node.renamed[path].path)
 	}
 	s := sumOf(parts...)
 	x.sums[path] = &s
@@ -119,23 +121,25 @@ func (x *exports) of(path string) *sum {
 
 // source returns what tells the files of node from all others. It reports false if
 // nothing does.
-func (x *exports) source(node *packages.Package) ([]string, bool) {
+func (x *exports) source(node *node) ([]string, bool) {
 	parts := []string{""}
-	if m := node.Module; m != nil {
+	if m := node.module; m != nil {
 		parts[0] = m.GoVersion // the version of the language
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		if m.Version != "" && within(x.env["GOMODCACHE"], node.Dir) {
+		if m.Version != "" && within(x.env["GOMODCACHE"], node.dir) {
 			return append(parts, m.Path, m.Version), true
 		}
 	}
-	for _, name := range slices.Concat(node.GoFiles, node.OtherFiles) {
-		src, err := readFile(name)
-		if err != nil {
+	var src bytes.Buffer
+	for _, name := range slices.Concat(node.goFiles, node.others) {
+		name = node.file(name)
+		src.Reset()
+		if err := readInto(&src, name); err != nil {
 			return nil, false
 		}
-		content := sha256.Sum256(src)
+		content := sha256.Sum256(src.Bytes())
 		parts = append(parts, name, string(content[:]))
 	}
 	return parts, true

@@ -1,38 +1,12 @@
 package load
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"golang.org/x/tools/go/packages"
 )
-
-// ofMain reports whether p belongs to a main module.
-func ofMain(p *packages.Package) bool { return p.Module != nil && p.Module.Main }
-
-// addToGraph adds p, whose imports have been added before.
-func (ld *loader) addToGraph(p *packages.Package) {
-	p.IgnoredFiles = nil // many, and not looked at
-	ld.graph[p.PkgPath] = p
-	for _, dep := range p.Imports {
-		if !ofMain(p) && (ofMain(dep) || ld.foreign[dep.PkgPath]) {
-			ld.foreign[p.PkgPath] = true
-		}
-	}
-	if p.Name == "" && len(p.Errors) > 0 {
-		// Such as that no module provides it, and how to get one.
-		ld.failed[p.PkgPath] = errors.New(strings.Join(strings.Fields(p.Errors[0].Msg), " "))
-	}
-}
-
-// fromSource reports whether p is checked from source: packages of the main
-// modules are, since nothing of them need be compiled for that, and so is what
-// depends on one of those, since its export data would speak of another package of
-// the same path.
-func (ld *loader) fromSource(p *packages.Package) bool { return ofMain(p) || ld.foreign[p.PkgPath] }
 
 // resolve parses what the signatures of roots need, transitively, and then finds the
 // export data of everything outside of the main modules.
@@ -155,8 +129,8 @@ func (ld *loader) askExports(paths []string) error {
 // resolvePath returns the package path that an import in the package from means.
 func (ld *loader) resolvePath(from, path string) string {
 	if node := ld.graph[from]; node != nil {
-		if dep := node.Imports[path]; dep != nil {
-			return dep.PkgPath
+		if dep := node.imported(path); dep != nil {
+			return dep.path
 		}
 	}
 	return path

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -9,36 +10,35 @@ import (
 	"go/types"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/tools/go/packages"
 )
 
 // parse reads the files of node. Those of an outlined package are only looked
 // through; take parses them.
-func (ld *loader) parse(node *packages.Package, depth depth) (*Package, error) {
+func (ld *loader) parse(node *node, depth depth) (*Package, error) {
 	if depth == outlined && ld.cfg.Full {
 		depth = bodiless
 	}
 	p := &Package{
-		Path:     node.PkgPath,
-		Name:     node.Name,
+		Path:     node.path,
+		Name:     node.name,
 		depth:    depth,
 		syntax:   map[string]error{},
 		embedded: map[string]bool{},
-		Standard: node.Module == nil || node.Module.Path == "std" || node.Module.Path == "cmd",
+		Standard: node.module == nil || node.module.Path == "std" || node.module.Path == "cmd",
 		copied:   depth == whole && ld.cfg.Copies,
 		ld:       ld,
 	}
 	// The copy of a package may use what the generated code may.
-	if node.Module != nil && node.Module.GoVersion != "" && !p.copied {
-		p.GoVersion = "go" + node.Module.GoVersion
+	if node.module != nil && node.module.GoVersion != "" && !p.copied {
+		p.GoVersion = "go" + node.module.GoVersion
 	}
-	for _, name := range node.GoFiles {
+	for _, name := range node.goFiles {
 		if filepath.Ext(name) != ".go" {
 			continue
 		}
+		name = node.file(name)
 		p.Dir = filepath.Dir(name)
-		src, err := readFile(name)
+		src, err := ld.readFile(name)
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +99,7 @@ func (ld *loader) addFile(p *Package, name string, src []byte) (*ast.File, error
 	if p.depth == outlined && measured(file) {
 		return nil, errMeasured
 	}
-	nameOf := packageNames(ld.graph[p.Path])
+	nameOf := ld.graph[p.Path].nameOf
 	sig := signatures(file, p.depth, nameOf)
 	if !ld.cfg.Full && sized(sig) {
 		return nil, errSized
@@ -124,17 +124,30 @@ func (r *Result) IsStub(obj types.Object) bool { return r.ld.isStub(obj) }
 
 func (ld *loader) isStub(obj types.Object) bool { return ld.position(obj.Pos()).Filename == stubName }
 
-// readFile reads a source file. What is not a regular one holds no source, and
-// might never end.
-func readFile(name string) ([]byte, error) {
+// readFile reads a source file, and returns what is valid until the next call.
+func (ld *loader) readFile(name string) ([]byte, error) {
+	ld.content.Reset()
+	err := readInto(&ld.content, name)
+	return ld.content.Bytes(), err
+}
+
+// readInto reads a source file. What is not a regular one holds no source, and might
+// never end.
+func readInto(b *bytes.Buffer, name string) error {
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
 		err = &os.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return os.ReadFile(name)
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	b.Grow(int(info.Size()) + bytes.MinRead)
+	_, err = b.ReadFrom(f)
+	return errors.Join(err, f.Close())
 }
 
 // conflict is what the go command says of a file that does not belong to the same
@@ -146,17 +159,5 @@ func (ld *loader) conflict(p *Package, file *ast.File) *Error {
 	return &Error{
 		Pos: ld.position(file.Name.Pos()).String(),
 		Msg: fmt.Sprintf("found packages %s and %s in %s", of(p.Name, p.clause), of(file.Name.Name, file.Name.Pos()), ld.relative(p.Dir)),
-	}
-}
-
-// packageNames returns a function that tells the name of the package at an import
-// path of node, or "" if it is unknown.
-func packageNames(node *packages.Package) func(path string) string {
-	return func(path string) string {
-		// A name that the go command has doubts about may be that of a left-out file.
-		if dep := node.Imports[path]; dep != nil && len(dep.Errors) == 0 {
-			return dep.Name
-		}
-		return ""
 	}
 }

@@ -1,15 +1,17 @@
 package load
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"strconv"
 )
 
 // parseFile parses as much of src as depth needs, and of a whole package everything
-// only if full is set. A file with syntax errors yields what could be made of it, and
-// nil if that is nothing.
+// only if full is set; nothing is kept of what stands in function bodies. A file with
+// syntax errors yields what could be made of it, and nil if that is nothing.
 func parseFile(fset *token.FileSet, name string, src []byte, depth depth, full bool) (*ast.File, error) {
 	mode := parser.SkipObjectResolution
 	switch {
@@ -21,15 +23,42 @@ func parseFile(fset *token.FileSet, name string, src []byte, depth depth, full b
 		src = stripBodies(src)
 	}
 	file, err := parser.ParseFile(fset, name, src, mode)
-	if file == nil || file.Name == nil || file.Name.Name == "" || file.Name.Name == "_" {
+	if file == nil {
 		return nil, err
 	}
+	err = Unadjusted(fset.File(file.FileStart), err)
+	if file.Name == nil || file.Name.Name == "" || file.Name.Name == "_" {
+		return nil, err
+	}
+	emptyBodies(file)
 	return file, err
 }
 
-// signatures returns a copy of file without the content of function bodies,
-// without comments, and without what only serves those; of an outlined file, it
-// returns the outline. What remains is shared with file, which is not changed.
+// emptyBodies drops what stands in the bodies of the functions of file.
+func emptyBodies(file *ast.File) {
+	for _, d := range file.Decls {
+		if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
+			d.Body = &ast.BlockStmt{Lbrace: d.Body.Lbrace, Rbrace: d.Body.Rbrace}
+		}
+	}
+}
+
+// Unadjusted gives syntax errors their places in file itself, not those that "//line"
+// comments say.
+func Unadjusted(file *token.File, err error) error {
+	var list scanner.ErrorList
+	if !errors.As(err, &list) {
+		return err
+	}
+	for _, e := range list {
+		e.Pos = file.PositionFor(file.Pos(e.Pos.Offset), false)
+	}
+	return list
+}
+
+// signatures returns a copy of file without comments, and without what only serves
+// those and the bodies of functions; of an outlined file, it returns the outline. What
+// remains is shared with file, which is not changed.
 func signatures(file *ast.File, depth depth, nameOf func(string) string) *ast.File {
 	sig := *file
 	sig.Comments = nil
@@ -41,7 +70,7 @@ func signatures(file *ast.File, depth depth, nameOf func(string) string) *ast.Fi
 			if d.Recv == nil && (d.Name.Name == "init" || d.Name.Name == "_") {
 				continue // nothing can name it
 			}
-			sig.Decls = append(sig.Decls, withoutBody(d))
+			sig.Decls = append(sig.Decls, d)
 		case *ast.GenDecl:
 			if d.Tok == token.IMPORT {
 				specs = append(specs, d)
@@ -74,14 +103,6 @@ func signatures(file *ast.File, depth depth, nameOf func(string) string) *ast.Fi
 	}
 	sig.Decls = append(imports, sig.Decls...)
 	return &sig
-}
-
-func withoutBody(d *ast.FuncDecl) *ast.FuncDecl {
-	bodiless := *d
-	if d.Body != nil {
-		bodiless.Body = &ast.BlockStmt{Lbrace: d.Body.Lbrace, Rbrace: d.Body.Rbrace}
-	}
-	return &bodiless
 }
 
 // embeddedPaths returns the import paths of the packages from which types of file

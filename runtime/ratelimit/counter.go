@@ -161,7 +161,7 @@ func (c *counter) setRule(custom CustomAlgorithm, records bool) {
 		switch {
 		case p.Warmup > 0:
 			c.algorithm = &warming{newRate(c.window, limit), p.Warmup.Microseconds()}
-		case plain && initial == 0 && p.Refill == Smooth:
+		case plain && p.Initial == 0 && p.Refill == Smooth: // which no update changes
 			c.rule = tokenBucket
 			c.rate = newRate(c.window, limit)
 			c.fillQ, c.fillR = c.span(c.capacity)

@@ -68,6 +68,8 @@ func (g *Gate) AllowN(ctx context.Context, key []byte, cost int64) error {
 			} else if found {
 				return s.refused(c, &o)
 			}
+			charges := [1]Charge{{Key: key, Cost: cost}}
+			return s.allow(ctx, charges[:])
 		}
 	}
 	charges := [1]Charge{{Key: key, Cost: cost}}

@@ -232,11 +232,9 @@ func (l *Limiter) inForce(state *gate) *gate {
 	for _, c := range s.counters {
 		quick = quick && c.kind == counted && c.rule != recorded && !c.shadow
 	}
-	switch n := len(s.counters); {
-	case quick && n == 1:
+	s.quick = quick && len(s.counters) <= maxQuick
+	if quick && len(s.counters) == 1 {
 		s.fast = s.counters[0]
-	case quick && n <= maxQuick:
-		s.quick = true
 	}
 	return &s
 }

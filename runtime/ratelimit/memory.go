@@ -209,16 +209,21 @@ func stored(key []byte, digest *[sha256.Size]byte) []byte {
 
 // takeOne decides cost, 1..capacity, under one policy for a key of at most keyLimit
 // bytes, and charges it if admitted. Only of a refusal it fills in o. It does nothing
-// if the key has no entry yet.
+// if the key has no entry and cannot get one of its own.
 func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome) (allowed, found bool) {
 	now := m.now()
 	p := m.locateShort(c, key)
 	s := &m.shards[p.shard]
 	s.mu.Lock()
 	e := s.recall(p, key)
-	if e == nil || c.replaced.Load() != nil {
+	if c.replaced.Load() != nil {
 		s.mu.Unlock()
 		return false, false
+	}
+	if e == nil {
+		found = m.takeNew(c, s, p, key, now, cost)
+		s.mu.Unlock()
+		return found, found
 	}
 	if e.last > now {
 		now = m.now()
@@ -230,6 +235,22 @@ func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome) (allowe
 	}
 	s.mu.Unlock()
 	return allowed, true
+}
+
+// takeNew is takeOne for a key that has no entry in s, which is locked: it makes one
+// and charges it, as new ones admit what any can. It does nothing and returns false if
+// that is not all there is to do.
+func (m *memory) takeNew(c *counter, s *shard, p place, key []byte, now, cost int64) bool {
+	if c.spill.clearAt.Load() > now || !m.reserve(s, now, nil) {
+		return false
+	}
+	e := s.insert(p, key)
+	if c.rule == slidingLog {
+		e.part = s.rings.add()
+	}
+	c.charge(e, s.ring(c, e), now, cost)
+	s.recent = e
+	return true
 }
 
 // reserve makes room for an entry, if it can. The caller inserts it or gives the

@@ -224,7 +224,7 @@ func TestWindowsShorterThanADelayHold(t *testing.T) {
 	const µs = time.Microsecond
 	for _, a := range algorithms {
 		clock := &script{
-			1000 * µs, 1000 * µs, // once to see that the key is new
+			1000 * µs,
 			900 * µs, 1001 * µs, 1001 * µs, // the last for ResetAt
 			900 * µs, 1001 * µs, 1001 * µs,
 			1001 * µs, 1001 * µs,

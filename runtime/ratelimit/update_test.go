@@ -384,3 +384,19 @@ func TestAFullBucketIsUpdatedAndTheClockSetBack(t *testing.T) {
 		t.Errorf("%+v, %v, want 999 or 1000 to remain", d, err)
 	}
 }
+
+// A bucket that is new with as many tokens as it holds is as one without Initial, until
+// an update makes it hold more.
+func TestAnUpdateOfABucketThatBeginsFull(t *testing.T) {
+	t.Parallel()
+	clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+	l := ratelimit.New(ratelimit.WithClock(clock))
+	policy := ratelimit.Policy{ID: "p", Algorithm: ratelimit.TokenBucket, Limit: 5, Initial: 5, Window: time.Minute}
+	gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{policy}})
+	for _, step := range []struct{ limit, want int64 }{{5, 5}, {8, 3}, {5, 0}, {9, 1}} {
+		updateLimit(t, l, step.limit)
+		if n := calls(t, gate, 20); int64(n) != step.want {
+			t.Errorf("at %d: %d calls are admitted, want %d", step.limit, n, step.want)
+		}
+	}
+}

@@ -260,7 +260,7 @@ func (h history) retunedPlain(old, p *ratelimit.Policy, now int64) history {
 
 // isPlain tells whether a token bucket is one of the simplest kind.
 func isPlain(p *ratelimit.Policy) bool {
-	return p.Refill == ratelimit.Smooth && p.Warmup == 0 && !p.Count && len(p.Lock) == 0 && !beginsShort(p)
+	return p.Refill == ratelimit.Smooth && p.Warmup == 0 && !p.Count && len(p.Lock) == 0 && p.Initial == 0
 }
 
 // owes returns what a bucket misses at t that refills smoothly, times its window.

@@ -2,9 +2,7 @@ package ratelimittest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -90,58 +88,4 @@ func TestStoreAcceptsTheModel(t *testing.T) {
 			},
 		}
 	}})
-}
-
-func TestClockMovesOnlyWhenMoved(t *testing.T) {
-	t.Parallel()
-	start := time.Unix(1000, 0)
-	c := NewClock(start)
-	c.Advance(time.Minute)
-	c.Advance(-time.Second)
-	if got := c.Now().Sub(start); got != 59*time.Second {
-		t.Errorf("advanced by %v, want 59s", got)
-	}
-	c.Set(start)
-	if !c.Now().Equal(start) {
-		t.Errorf("set to %v, want %v", c.Now(), start)
-	}
-}
-
-// failures collects what a test would have reported.
-type failures struct {
-	testing.TB
-	texts []string
-}
-
-func (f *failures) Helper() {}
-
-func (f *failures) Errorf(format string, args ...any) {
-	f.texts = append(f.texts, fmt.Sprintf(format, args...))
-}
-
-type brokenStore struct{ model }
-
-var errBroken = errors.New("broken")
-
-func (*brokenStore) Take(context.Context, []ratelimit.Op) error { return errBroken }
-
-func TestAdmitsReportsTooFewAndTooMany(t *testing.T) {
-	t.Parallel()
-	policies := []ratelimit.Policy{{ID: "p", Limit: 3, Window: time.Hour, OnError: ratelimit.DenyOnError}}
-	for _, c := range []struct {
-		n       int
-		options []ratelimit.Option
-		want    string
-	}{
-		{n: 2, want: "call 3 admitted, want 2 at most"},
-		{n: 3},
-		{n: 4, want: "call 4 of 4: "},
-		{n: 0, options: []ratelimit.Option{ratelimit.WithStore("", &brokenStore{})}, want: "broken"},
-	} {
-		f := &failures{TB: t}
-		Admits(f, ratelimit.New(c.options...).MustGate(&ratelimit.Spec{Policies: policies}), c.n, "k")
-		if got := strings.Join(f.texts, "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("Admits of %d where 3 are: %q, want %q", c.n, got, c.want)
-		}
-	}
 }

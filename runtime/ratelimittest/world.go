@@ -218,6 +218,9 @@ func (w *world) chargeAfter(r *running) {
 			continue
 		}
 		a := r.asks[i]
+		if !p.Dynamic {
+			a = ask(p, 0) // the policy may have been updated
+		}
 		a.cost = units
 		w.beliefs(i, r.keys[i]).decide(w.now, a, true, true, 0)
 	}

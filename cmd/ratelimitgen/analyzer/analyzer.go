@@ -64,7 +64,7 @@ func New() *analysis.Analyzer {
 		URL:              "https://github.com/ratelimitgen/ratelimitgen/blob/main/docs/vet.md",
 		RunDespiteErrors: true,
 		ResultType:       reflect.TypeFor[*Report](),
-		FactTypes:        []analysis.Fact{new(limitedType), new(limitedFunc), new(wrapperType), new(wrapperFunc)},
+		FactTypes:        []analysis.Fact{new(limitedType), new(limitedFunc), new(wrapperType), new(wrapperFunc), new(wrapsParams)},
 		Run:              func(p *analysis.Pass) (any, error) { return run(p, o) },
 	}
 	a.Flags.BoolVar(&o.tests, "tests", false, "look at test files, too")
@@ -120,7 +120,10 @@ func run(p *analysis.Pass, o *options) (any, error) {
 		raw:     map[*types.Var]*wrapped{},
 		becomes: map[ast.Expr]types.Type{},
 		pending: map[*types.Var][]leak{},
+		wrapped: map[*types.Var]bool{},
 		escaped: map[*types.Var]bool{},
+		params:  map[*types.Var]bool{},
+		given:   map[*types.Var][]*types.Var{},
 	}
 	if len(p.Files) == 0 {
 		return c.report, nil
@@ -131,12 +134,18 @@ func run(p *analysis.Pass, o *options) (any, error) {
 	}
 	c.exportFacts()
 	if p.Pkg != nil && p.TypesInfo != nil && len(p.AllObjectFacts()) > 0 {
+		var looked []*source
 		for _, f := range c.sources {
 			if !f.ours && (o.tests || !f.test) {
-				c.uses(f.syntax)
-				c.settle()
+				looked = append(looked, f)
 			}
 		}
+		functions := c.declared(looked)
+		for _, f := range looked {
+			c.uses(f.syntax)
+		}
+		c.settle()
+		c.onlyWraps(functions)
 	}
 	c.unusedMarks()
 	c.report.Findings.Sort()
@@ -153,8 +162,14 @@ type checker struct {
 
 	raw     map[*types.Var]*wrapped // that hold a raw value as an interface
 	becomes map[ast.Expr]types.Type // what interfaces are converted to
-	pending map[*types.Var][]leak   // into local variables
-	escaped map[*types.Var]bool     // local variables that are not only given to a constructor
+	// Of local variables, and of parameters of functions with a body in a file that is
+	// looked at: the leaks into them, whether they are given to a constructor, whether
+	// anything else may call their methods, and what is put in a parameter.
+	pending map[*types.Var][]leak
+	wrapped map[*types.Var]bool
+	escaped map[*types.Var]bool
+	params  map[*types.Var]bool
+	given   map[*types.Var][]*types.Var
 }
 
 // source is a file of the package.

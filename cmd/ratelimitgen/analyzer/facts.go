@@ -48,6 +48,16 @@ func (*wrapperType) AFact() {}
 // AFact marks a fact.
 func (*wrapperFunc) AFact() {}
 
+// wrapsParams is the fact that a function gives some of its parameters to the
+// constructor of a wrapper, and does nothing else with them.
+type wrapsParams struct {
+	Params []int // ascending
+}
+
+// AFact marks a fact.
+func (*wrapsParams) AFact() {}
+
+func (f *wrapsParams) String() string { return fmt.Sprintf("onlyWraps%v", f.Params) }
 func (f *limitedType) String() string { return "limited(" + strings.Join(f.Methods, ",") + ")" }
 func (f *limitedFunc) String() string { return "limited" }
 func (f *wrapperType) String() string {
@@ -188,7 +198,7 @@ func (c *checker) constructors(file *ast.File, limited map[*types.TypeName]*limi
 		f := limited[source]
 		f.Constructor = fn.Name()
 		c.ExportObjectFact(wrapper, &wrapperType{Source: source.Name(), Methods: f.Methods, Constructor: fn.Name()})
-		c.wraps(wrapper, &wrapped{source: source, methods: f.Methods, constructor: fn.Name()})
+		c.wrapsFields(wrapper, &wrapped{source: source, methods: f.Methods, constructor: fn.Name()})
 	}
 }
 

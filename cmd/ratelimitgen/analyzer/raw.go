@@ -3,7 +3,10 @@ package analyzer
 import (
 	"go/ast"
 	"go/types"
+	"maps"
 	"slices"
+
+	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 )
@@ -38,8 +41,8 @@ func (c *checker) rawVariable(x ast.Expr) *wrapped {
 	return nil
 }
 
-// wraps notes the fields of a wrapper that hold what it wraps as an interface.
-func (c *checker) wraps(wrapper *types.TypeName, w *wrapped) {
+// wrapsFields notes the fields of a wrapper that hold what it wraps as an interface.
+func (c *checker) wrapsFields(wrapper *types.TypeName, w *wrapped) {
 	s, ok := wrapper.Type().Underlying().(*types.Struct)
 	if !ok {
 		return
@@ -116,8 +119,18 @@ func (c *checker) rawUse(x ast.Expr, stack []ast.Node) {
 	if !ok {
 		return
 	}
-	if v, ok := c.TypesInfo.Uses[id].(*types.Var); ok && isLocal(v) && !c.escaped[v] {
-		if methods := c.limitedMethods(v.Type()); len(methods) > 0 && !c.fateOf(x, methods, stack).kept {
+	if v, ok := c.TypesInfo.Uses[id].(*types.Var); ok && (isLocal(v) || c.params[v]) && !c.escaped[v] {
+		methods := c.limitedMethods(v.Type())
+		if len(methods) == 0 {
+			return
+		}
+		switch f := c.fateOf(x, methods, stack); {
+		case f.wrapped:
+			c.wrapped[v] = true
+		case f.kept:
+		case f.in != nil && f.in.Kind() == types.ParamVar:
+			c.given[f.in] = append(c.given[f.in], v)
+		default:
 			c.escaped[v] = true
 		}
 	}
@@ -127,6 +140,48 @@ func (c *checker) rawUse(x ast.Expr, stack []ast.Node) {
 // interface type.
 func isLocal(v *types.Var) bool {
 	return v.Kind() == types.LocalVar && types.IsInterface(v.Type())
+}
+
+// declares notes the parameters of a function that is declared here with a body: all
+// uses of them can be looked at.
+func (c *checker) declares(fn *types.Func) {
+	for v := range fn.Signature().Params().Variables() {
+		if c.raw[v] == nil && len(c.limitedMethods(v.Type())) > 0 {
+			c.params[v] = true
+		}
+	}
+}
+
+// parameter returns the parameter that argument x of a call becomes, and the function
+// that has it: one that is declared, called by its name. It is nil if there is none.
+func (c *checker) parameter(call *ast.CallExpr, x ast.Expr) (*types.Func, int) {
+	i := slices.Index(call.Args, x)
+	fn := typeutil.StaticCallee(c.TypesInfo, call)
+	if i < 0 || fn == nil {
+		return nil, 0
+	}
+	fn = fn.Origin()
+	sig := fn.Signature()
+	if n := sig.Params().Len(); i >= n || sig.Variadic() && i == n-1 {
+		return nil, 0
+	}
+	return fn, i
+}
+
+// onlyWraps notes which parameters of the functions declared here are only given to a
+// constructor, for packages that import this one.
+func (c *checker) onlyWraps(functions []*types.Func) {
+	for _, fn := range functions {
+		f := new(wrapsParams)
+		for i := range fn.Signature().Params().Len() {
+			if v := fn.Signature().Params().At(i); c.wraps(v) && !c.escaped[v] {
+				f.Params = append(f.Params, i)
+			}
+		}
+		if len(f.Params) > 0 {
+			c.ExportObjectFact(fn, f)
+		}
+	}
 }
 
 // leak is a place where a raw value gets into limited interfaces.
@@ -152,12 +207,17 @@ func (c *checker) leaks(k leak, f fate) {
 	}
 }
 
-// settle reports the leaks into local variables that are not only given to a
-// constructor. All uses of them are known then.
+// settle reports the leaks into local variables and parameters that are not only given
+// to a constructor. All uses of them are known then.
 func (c *checker) settle() {
+	c.spread(c.wrapped)
+	for v := range c.given {
+		c.escaped[v] = c.escaped[v] || !c.wraps(v)
+	}
+	c.spread(c.escaped)
 	for v, list := range c.pending {
 		for _, k := range list {
-			if c.escaped[v] {
+			if c.escaped[v] || !isLocal(v) && !c.wraps(v) {
 				c.leaks(k, fate{})
 			}
 		}
@@ -165,12 +225,34 @@ func (c *checker) settle() {
 	clear(c.pending)
 }
 
+// wraps reports whether a parameter is given to a constructor.
+func (c *checker) wraps(v *types.Var) bool { return c.params[v] && c.wrapped[v] }
+
+// spread adds to set what is put in the parameters that it has.
+func (c *checker) spread(set map[*types.Var]bool) {
+	var add func(v *types.Var)
+	add = func(v *types.Var) {
+		for _, from := range c.given[v] {
+			if !set[from] {
+				set[from] = true
+				add(from)
+			}
+		}
+	}
+	for _, v := range slices.Collect(maps.Keys(set)) {
+		if set[v] {
+			add(v)
+		}
+	}
+}
+
 // fate is what becomes of a raw value.
 type fate struct {
-	kept   bool              // nobody can call a limited method on it
-	in     *types.Var        // the local variable that it is put in
-	method *ast.SelectorExpr // that selects a limited method of it
-	stack  []ast.Node        // of method
+	kept    bool              // nobody can call a limited method on it
+	wrapped bool              // it is kept because it is given to a constructor
+	in      *types.Var        // the local variable or parameter that it is put in
+	method  *ast.SelectorExpr // that selects a limited method of it
+	stack   []ast.Node        // of method
 }
 
 // fateOf says what becomes of the value of x, which has the given limited methods
@@ -200,7 +282,16 @@ func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
 			}
 			sig, ok := coreType(fun.Type).(*types.Signature)
 			if ok && len(n.Args) == 2 && n.Args[0] == x && c.constructs(sig) != nil {
-				return fate{kept: true}
+				return fate{kept: true, wrapped: true}
+			}
+			if fn, i := c.parameter(n, x); fn != nil && c.visible(x, methods) {
+				f := new(wrapsParams)
+				switch v := fn.Signature().Params().At(i); {
+				case fn.Pkg() == c.Pkg && len(c.limitedMethods(v.Type())) > 0:
+					return fate{in: v}
+				case fn.Pkg() != nil && fn.Pkg() != c.Pkg && c.ImportObjectFact(fn, f) && slices.Contains(f.Params, i):
+					return fate{kept: true, wrapped: true}
+				}
 			}
 		case *ast.AssignStmt:
 			if slices.Contains(n.Lhs, x) {

@@ -20,10 +20,6 @@ func (c *checker) uses(file *ast.File) {
 			default:
 				c.methodUse(n, sel, stack)
 			}
-		case *ast.FuncDecl:
-			if fn, ok := c.TypesInfo.Defs[n.Name].(*types.Func); ok {
-				c.takes(fn.Signature())
-			}
 		case *ast.FuncLit:
 			if sig, ok := c.TypesInfo.TypeOf(n).(*types.Signature); ok {
 				c.takes(sig)
@@ -38,6 +34,26 @@ func (c *checker) uses(file *ast.File) {
 		c.conversions(n, append(stack, n))
 		return true
 	})
+}
+
+// declared lists the functions and methods with bodies that files declare, and notes
+// their parameters.
+func (c *checker) declared(files []*source) []*types.Func {
+	var functions []*types.Func
+	for _, f := range files {
+		for _, d := range f.syntax.Decls {
+			decl, ok := d.(*ast.FuncDecl)
+			if !ok || decl.Body == nil {
+				continue
+			}
+			if fn, ok := c.TypesInfo.Defs[decl.Name].(*types.Func); ok {
+				c.takes(fn.Signature())
+				c.declares(fn)
+				functions = append(functions, fn)
+			}
+		}
+	}
+	return functions
 }
 
 // methodUse looks at the selection of a method.
