@@ -10,8 +10,9 @@ import (
 type override struct {
 	// base is what the options that are overridden were before.
 	base map[*option]value
-	// keys tells which exceptions the policy has.
-	keys [sha256.Size]byte
+	// keys tells which exceptions the policy has, and exceptions holds them.
+	keys       [sha256.Size]byte
+	exceptions ratelimit.Exceptions
 }
 
 // change is what is to be done to a policy.
@@ -50,13 +51,20 @@ func (b *Binding) plan(f *File, env environment, p *ratelimit.Policy) (change, [
 	default:
 		c.at = place{file: f.name}
 	}
-	if l != nil && l.matcher != nil {
-		problems = append(problems, l.keysAt.problem("keys: exceptions are not supported yet"))
-	}
 	if len(problems) == 0 {
 		if wrong := problemOf(&target); wrong != "" {
 			problems = append(problems, blame(without, settings, c.at).problem("%s", wrong))
 		}
+	}
+	if l != nil && l.matcher != nil {
+		problems = append(problems, l.wrongRules(&target)...)
+		c.keys, c.exceptions = l.digest, l.exceptions(&target)
+	}
+	if c.keys != before.keys {
+		c.patch.Exceptions, c.undo.Exceptions = &c.exceptions, &before.exceptions
+		c.needed = true
+	} else {
+		c.exceptions = before.exceptions
 	}
 	for _, s := range settings {
 		c.base[s.option] = s.option.field.get(&without)
@@ -70,6 +78,16 @@ func (b *Binding) plan(f *File, env environment, p *ratelimit.Policy) (change, [
 		}
 	}
 	return c, problems
+}
+
+// exceptions returns the exceptions of l for a policy.
+func (l *limit) exceptions(p *ratelimit.Policy) ratelimit.Exceptions {
+	x := ratelimit.Exceptions{LimitOf: l.matcher.limitOf(greatestLimit(p)), Switches: true}
+	for i := range l.rules {
+		r := &l.rules[i]
+		x.Switches = x.Switches && r.times == 0 && (r.limit.n == ratelimit.Unlimited || r.limit.n == ratelimit.Blocked)
+	}
+	return x
 }
 
 // merge returns what is set of a policy, the environment over the file and what is said

@@ -157,20 +157,21 @@ func (w *Watcher) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		next := w.interval
-		if news, err := w.look(); news {
+		news, unsettled, err := w.look()
+		if news {
 			for _, f := range w.onReload {
 				f(err)
 			}
-		} else if w.unsettled {
+		} else if unsettled {
 			next = max(w.interval/settling, time.Millisecond)
 		}
 		timer.Reset(next)
 	}
 }
 
-// look applies the files if they have changed and no longer do. news is set if there is
-// something to tell.
-func (w *Watcher) look() (news bool, err error) {
+// look applies the files if they have changed and no longer do; they are unsettled if
+// that is still to be seen. news is set if there is something to tell.
+func (w *Watcher) look() (news, unsettled bool, err error) {
 	w.reloading.Lock()
 	defer w.reloading.Unlock()
 	changed := false
@@ -182,24 +183,24 @@ func (w *Watcher) look() (news bool, err error) {
 	switch {
 	case !changed && w.unsettled:
 		w.unsettled = false
-		return true, w.reload()
+		return true, false, w.reload()
 	case changed:
 		w.unsettled = true
-		return false, nil
+		return false, true, nil
 	}
 	before := w.binding.lateErr()
 	if !w.binding.welcome() {
-		return false, nil
+		return false, false, nil
 	}
 	if w.failed() { // which the new gates may have mended
 		if err := w.reload(); err == nil {
-			return true, nil
+			return true, false, nil
 		}
 	}
 	if err := w.binding.lateErr(); err != nil && (before == nil || err.Error() != before.Error()) {
-		return true, err
+		return true, false, err
 	}
-	return false, nil
+	return false, false, nil
 }
 
 // failed reports whether the file that was read last is not in force.

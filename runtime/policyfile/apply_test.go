@@ -1,0 +1,397 @@
+package policyfile_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/policyfile"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+	"pgregory.net/rapid"
+)
+
+func TestApplyChangesWhatTheFileSaysAndTakesItBack(t *testing.T) {
+	t.Parallel()
+	l := newLimiter(t)
+	declared := l.Policies()
+	b := policyfile.Bind(l)
+	apply := func(text string) {
+		t.Helper()
+		if err := b.Apply(parse(t, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(`
+defaults: {mode: shadow, on-error: allow}
+limits:
+  login: {max: 100, window: 1d, mode: enforce, on-empty: skip, message: later, status: 503}
+  example.com/pay.Service.Order: {max: 7, burst: 70}
+  uploads: {lease: 5m, max-wait: 2s, max-queue: 9}
+  reports: {max: 90s}
+  all: {max: unlimited}
+  plan: {max: blocked}
+`)
+	p := policy(t, l, "login")
+	if p.Limit != 100 || p.Window != 24*time.Hour || p.Mode != ratelimit.Enforce || p.OnEmpty != ratelimit.SkipEmpty || p.Message != "later" || p.Status != 503 || p.OnError != ratelimit.AllowOnError {
+		t.Errorf("login: %+v", p)
+	}
+	if p := policy(t, l, "example.com/pay.Service.Order"); p.Limit != 7 || p.Burst != 70 || p.Mode != ratelimit.Shadow {
+		t.Errorf("order: %+v", p)
+	}
+	if p := policy(t, l, "uploads"); p.Lease != 5*time.Minute || p.MaxWait != 2*time.Second || p.MaxQueue != 9 {
+		t.Errorf("uploads: %+v", p)
+	}
+	if p := policy(t, l, "reports"); p.Limit != 90_000_000 {
+		t.Errorf("reports: %+v", p)
+	}
+	if p := policy(t, l, "all"); p.Limit != ratelimit.Unlimited {
+		t.Errorf("all: %+v", p)
+	}
+	if p := policy(t, l, "plan"); p.Limit != ratelimit.Blocked {
+		t.Errorf("plan: %+v", p)
+	}
+	apply("limits: {login: {max: 6}}")
+	if p := policy(t, l, "login"); p.Limit != 6 || p.Window != time.Minute || p.Message != "" {
+		t.Errorf("login after another file: %+v", p)
+	}
+	apply("defaults: {mode: enforce}")
+	if got := l.Policies(); !reflect.DeepEqual(got, declared) {
+		t.Errorf("what no file says:\n%+v, want\n%+v", got, declared)
+	}
+}
+
+func TestAFileThatIsWrongForTheLimiterChangesNothing(t *testing.T) {
+	t.Parallel()
+	l := newLimiter(t)
+	declared := l.Policies()
+	err := parse(t, `limits:
+  login: {max: 1}
+  logn: {max: 1}
+  all: {burst: 5}
+  reports: {max: 5}
+  uploads: {window: 1m}
+  plan: {max: 5}
+  queue:
+    keys: [{key: acme, times: 2}]
+  example.com/pay.Service.Order:
+    keys: [{key: acme, max: 2}]
+`).Apply(l)
+	text := fmt.Sprint(problems(t, err))
+	for _, want := range []string{
+		`limits.yaml:3:3: no limit has the name "logn"; did you mean "login"?`,
+		"limits.yaml:4:", "burst is for token-bucket",
+		"limits.yaml:5:18:", "a time-quota counts time",
+		"limits.yaml:6:", "concurrency has no window",
+		"limits.yaml:7:", "each call of this limit brings its own",
+		"limits.yaml:9:", "has one pace for all",
+		"limits.yaml:11:", "of 2 elements",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no problem says %s:\n%s", want, text)
+		}
+	}
+	if got := l.Policies(); !reflect.DeepEqual(got, declared) {
+		t.Errorf("a file with problems was applied in part: %+v", got)
+	}
+}
+
+// plain is a store that knows no limits of single keys.
+type plain struct{}
+
+func (plain) Take(_ context.Context, ops []ratelimit.Op) error {
+	for i := range ops {
+		ops[i].Outcome = ratelimit.Outcome{Allowed: true}
+	}
+	return nil
+}
+
+func (plain) Reset(context.Context, *ratelimit.Policy, string) error { return nil }
+
+func TestWhatOnlyTheLimiterKnowsToBeWrongIsTakenBack(t *testing.T) {
+	t.Parallel()
+	l := ratelimit.New(ratelimit.WithStore("plain", plain{}))
+	addGate(t, l, ratelimit.Policy{ID: "a", Limit: 5, Window: time.Minute, Key: "user"})
+	addGate(t, l, ratelimit.Policy{ID: "b", Limit: 5, Window: time.Minute, Key: "user", Store: "plain"})
+	err := parse(t, "limits:\n  a: {max: 6}\n  b:\n    keys: [{key: acme, max: 7}]\n").Apply(l)
+	wantProblems(t, err, "limits.yaml:3:3: ")
+	if p := policy(t, l, "a"); p.Limit != 5 {
+		t.Errorf("a was left changed: %+v", p)
+	}
+	if err := parse(t, "limits:\n  b:\n    keys: [{key: acme, max: blocked}]\n").Apply(l); err != nil {
+		t.Errorf("switching a key in a store: %v", err)
+	}
+}
+
+func TestExceptionsOfKeysAreInForce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "blocked.txt", "# bad\n198.51.100.0/24\n2001:db8:bad::/48\n")
+	path := write(t, dir, "limits.yaml", `
+limits:
+  login:
+    max: 2
+    keys:
+      - {cidr: 198.51.100.7, max: unlimited}
+      - {cidr-file: blocked.txt, max: blocked}
+      - {cidr: [192.0.2.0/24, "2001:db8::/32"], times: 2}
+  order:
+    keys:
+      - {key: [acme, 12], max: 4}
+      - {key: ["a|b", c], max: blocked}
+`)
+	l := ratelimit.New()
+	login := addGate(t, l, ratelimit.Policy{ID: "login", Limit: 5, Window: time.Hour, Key: "ip"})
+	order := addGate(t, l, ratelimit.Policy{ID: "order", Algorithm: ratelimit.TokenBucket, Limit: 1, Window: time.Hour, Key: "[req.Tenant, req.ID]"})
+	f, err := policyfile.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Apply(l); err != nil {
+		t.Fatal(err)
+	}
+	admitted := func(g *ratelimit.Gate, key []byte) (n int) {
+		for range 10 {
+			if g.Allow(context.Background(), key) == nil {
+				n++
+			}
+		}
+		return n
+	}
+	for addr, want := range map[string]int{"203.0.113.1": 2, "192.0.2.200": 4, "2001:db8::1": 4, "198.51.100.7": 10, "198.51.100.8": 0, "2001:db8:bad:1::2": 0} {
+		key := ratelimit.AppendIP([]byte{}, &ratelimit.Request{Addr: netip.MustParseAddr(addr)})
+		if n := admitted(login, key); n != want {
+			t.Errorf("%s: %d admitted, want %d", addr, n, want)
+		}
+	}
+	for want, key := range map[int][]byte{
+		4: ratelimit.AppendInt(ratelimit.AppendText([]byte{}, "acme"), 12),
+		1: ratelimit.AppendInt(ratelimit.AppendText([]byte{}, "acme"), 13),
+		0: ratelimit.AppendText(ratelimit.AppendText([]byte{}, "a|b"), "c"),
+	} {
+		if n := admitted(order, key); n != want {
+			t.Errorf("%s: %d admitted, want %d", key, n, want)
+		}
+	}
+}
+
+func TestTheEnvironmentTakesPrecedence(t *testing.T) {
+	t.Parallel()
+	l := newLimiter(t)
+	b := policyfile.Bind(l, policyfile.WithEnviron("RATELIMIT_", []string{
+		"HOME=/", "RATELIMIT_LOGIN_MAX=9", "RATELIMIT_EXAMPLE_COM_PAY_SERVICE_ORDER_MAX_WAIT=3s", "RATELIMIT_DEFAULTS_MODE=shadow",
+	}))
+	if err := b.Apply(parse(t, "limits: {login: {max: 8, window: 2m}}")); err != nil {
+		t.Fatal(err)
+	}
+	if p := policy(t, l, "login"); p.Limit != 9 || p.Window != 2*time.Minute || p.Mode != ratelimit.Shadow {
+		t.Errorf("login: %+v", p)
+	}
+	if p := policy(t, l, "example.com/pay.Service.Order"); p.MaxWait != 3*time.Second {
+		t.Errorf("order: %+v", p)
+	}
+	wrong := policyfile.Bind(newLimiter(t), policyfile.WithEnviron("RATELIMIT_", []string{"RATELIMIT_LOGN_MAX=9", "RATELIMIT_LOGIN_MAX=-1"}))
+	text := fmt.Sprint(problems(t, wrong.Apply(nil)))
+	for _, want := range []string{"RATELIMIT_LOGN_MAX", "RATELIMIT_LOGIN_MAX", "a limit is at least 1"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no problem says %s: %s", want, text)
+		}
+	}
+}
+
+func TestGatesThatAreMadeLater(t *testing.T) {
+	t.Parallel()
+	l := newLimiter(t)
+	f := parse(t, "limits: {late: {max: 9}}")
+	wantProblems(t, policyfile.Bind(l).Apply(f), `no limit has the name "late"`)
+	b := policyfile.Bind(l, policyfile.WithLaterGates())
+	if err := b.Apply(f); err != nil {
+		t.Fatal(err)
+	}
+	wantProblems(t, b.Check(), `no limit has the name "late"`)
+	addGate(t, l, ratelimit.Policy{ID: "late", Limit: 1, Window: time.Second, Key: "user"})
+	if err := b.Check(); err != nil {
+		t.Error(err)
+	}
+	if p := policy(t, l, "late"); p.Limit != 9 {
+		t.Errorf("late: %+v", p)
+	}
+}
+
+// TestCF14AnInvalidFileLeavesTheLastGoodOne watches a file that goes wrong and is
+// mended.
+func TestCF14AnInvalidFileLeavesTheLastGoodOne(t *testing.T) {
+	t.Parallel()
+	path := write(t, t.TempDir(), "limits.yaml", "limits: {login: {max: 6}}\n")
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t)
+		var told []error
+		w, err := policyfile.Watch(t.Context(), path, l, policyfile.OnReload(func(err error) { told = append(told, err) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		after := func(text string, limit int64, tells int, wrong bool) {
+			t.Helper()
+			replace(t, path, text)
+			time.Sleep(3 * policyfile.DefaultInterval)
+			synctest.Wait()
+			if p := policy(t, l, "login"); p.Limit != limit {
+				t.Errorf("after %q: %+v", text, p)
+			}
+			if len(told) != tells || (told[len(told)-1] != nil) != wrong || (w.Err() != nil) != wrong {
+				t.Errorf("after %q: told %v, and %v is wrong", text, told, w.Err())
+			}
+		}
+		after("limits: {login: {max: 7}}\n", 7, 1, false)
+		after("limits: {login: {max: 0}}\n", 7, 2, true)
+		after("limits: {nobody: {max: 5}}\n", 7, 3, true)
+		after("limits: {login: {max: 8}}\n", 8, 4, false)
+	})
+}
+
+func TestAFileThatIsReplacedUnderLoadNeverAdmitsMore(t *testing.T) {
+	t.Parallel()
+	const most = 40
+	path := write(t, t.TempDir(), "limits.yaml", "limits: {login: {max: 30}}\n")
+	l := ratelimit.New()
+	gate := addGate(t, l, ratelimit.Policy{ID: "login", Limit: 30, Window: time.Hour, Key: "user"})
+	w, err := policyfile.Watch(t.Context(), path, l, policyfile.WithInterval(time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	var stop atomic.Bool
+	var admitted [3]atomic.Int64
+	for i := range admitted {
+		calls.Go(func() {
+			for !stop.Load() {
+				if gate.Allow(context.Background(), []byte{'a' + byte(i)}) == nil {
+					admitted[i].Add(1)
+				}
+			}
+		})
+	}
+	for i := range 100 {
+		text := fmt.Sprintf("limits: {login: {max: %d, keys: [{key: b, max: %d}]}}\n", 20+i%(most-19), 5+i%5)
+		if i%7 == 3 {
+			text = "limits: {login: {max: none}}\n"
+		}
+		replace(t, path, text)
+		if i%3 == 0 {
+			_ = w.Reload()
+		}
+	}
+	stop.Store(true)
+	calls.Wait()
+	w.Close()
+	for i := range admitted {
+		if n := admitted[i].Load(); n > most {
+			t.Errorf("key %c: %d admitted, no limit was above %d", 'a'+byte(i), n, most)
+		}
+	}
+}
+
+func TestNetworksAreFoundAsByTrying(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		addr := func(label string) netip.Addr {
+			if rapid.Bool().Draw(rt, label+" v4") {
+				return netip.AddrFrom4([4]byte{10, byte(rapid.IntRange(0, 3).Draw(rt, label)), byte(rapid.IntRange(0, 3).Draw(rt, label)), byte(rapid.IntRange(0, 255).Draw(rt, label))})
+			}
+			return netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, byte(rapid.IntRange(0, 3).Draw(rt, label)), 0, 0, byte(rapid.IntRange(0, 3).Draw(rt, label))})
+		}
+		var prefixes []netip.Prefix
+		text := "limits:\n  login:\n    keys:\n"
+		for range rapid.IntRange(1, 8).Draw(rt, "rules") {
+			a := addr("network")
+			bits := rapid.IntRange(8, 32).Draw(rt, "bits")
+			if a.Is6() {
+				bits = rapid.IntRange(16, 64).Draw(rt, "bits")
+			}
+			p := netip.PrefixFrom(a, bits).Masked()
+			covered := false
+			for _, q := range prefixes {
+				covered = covered || q.Bits() <= p.Bits() && q.Contains(p.Addr())
+			}
+			if !covered { // which would be an error
+				prefixes = append(prefixes, p)
+				text += fmt.Sprintf("      - {cidr: %q, max: %d}\n", p, len(prefixes)+10)
+			}
+		}
+		l := ratelimit.New()
+		gate, err := l.Gate(&ratelimit.Spec{Method: "M", Policies: []ratelimit.Policy{{ID: "login", Limit: 5, Window: time.Hour, Key: "ip"}}})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		f, err := policyfile.Parse(filepath.Join("dir", "f.yaml"), []byte(text))
+		if err == nil {
+			err = f.Apply(l)
+		}
+		if err != nil {
+			rt.Fatalf("%s\n%v", text, err)
+		}
+		for range 10 {
+			a := addr("caller")
+			want := int64(5)
+			for i, p := range prefixes {
+				if p.Contains(a) {
+					want = int64(i + 11)
+					break
+				}
+			}
+			d, err := gate.Peek(context.Background(), ratelimit.Charge{Key: ratelimit.AppendIP([]byte{}, &ratelimit.Request{Addr: a}), Cost: 1})
+			if err != nil || d.Limit != want {
+				rt.Fatalf("%s\n%v: %+v, %v, want a limit of %d", text, a, d, err, want)
+			}
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("limits: {login: {max: 5, keys: [{key: [a, 1], times: 2}]}}")
+	f.Add("defaults:\n  mode: shadow\n# é\nlimits:\n  'a b': &x {window: 1h}\n  b: *x\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		_, err := policyfile.Parse("f.yaml", []byte(text))
+		lines := strings.Count(text, "\n") + strings.Count(text, "\r") + strings.Count(text, "\u2028") + strings.Count(text, "\u2029") + strings.Count(text, "\u0085") + 1
+		if err == nil {
+			return
+		}
+		for _, p := range err.(*policyfile.Error).Problems {
+			if p.Line > lines+1 || p.Line < 0 || p.Col < 0 || strings.ContainsAny(p.Error(), "\n\x00\x1b\u202e") {
+				t.Errorf("problem %q of %q, which has %d lines", p.Error(), text, lines)
+			}
+		}
+	})
+}
+
+func BenchmarkExceptions(b *testing.B) {
+	var text strings.Builder
+	text.WriteString("limits:\n  login:\n    keys:\n      - max: 7\n        cidr:\n")
+	for i := range 100_000 {
+		fmt.Fprintf(&text, "          - %d.%d.%d.0/24\n", 11+(i>>16), i>>8&255, i&255)
+	}
+	f, err := policyfile.Parse("f.yaml", []byte(text.String()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	l := ratelimit.New()
+	gate := l.MustGate(&ratelimit.Spec{Method: "M", Policies: []ratelimit.Policy{{ID: "login", Algorithm: ratelimit.TokenBucket, Limit: 1 << 20, Window: time.Microsecond * 1000, Key: "ip"}}})
+	if err := f.Apply(l); err != nil {
+		b.Fatal(err)
+	}
+	key := ratelimit.AppendIP([]byte{}, &ratelimit.Request{Addr: netip.MustParseAddr("198.51.100.1")})
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := gate.Allow(context.Background(), key); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package policyfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite schema.json")
+
+func TestSchemaIsThatOfTheTables(t *testing.T) {
+	t.Parallel()
+	want := schemaOf()
+	if *update {
+		if err := os.WriteFile("schema.json", want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if !bytes.Equal(Schema(), want) {
+		t.Error("schema.json is stale: run go test -update")
+	}
+	var s struct {
+		Properties struct {
+			Limits struct {
+				AdditionalProperties struct {
+					Properties map[string]struct {
+						Description string
+						Items       struct{ Properties map[string]any }
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(Schema(), &s); err != nil {
+		t.Fatal(err)
+	}
+	known := s.Properties.Limits.AdditionalProperties.Properties
+	for _, o := range withKeys {
+		if known[o.name].Description != o.doc {
+			t.Errorf("the schema does not describe %s", o.name)
+		}
+	}
+	for _, o := range keyOptions {
+		if known[optKeys].Items.Properties[o.name] == nil {
+			t.Errorf("the schema lacks %s of keys", o.name)
+		}
+	}
+}
