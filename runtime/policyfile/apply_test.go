@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -373,24 +374,36 @@ func FuzzParse(f *testing.F) {
 }
 
 func BenchmarkExceptions(b *testing.B) {
-	var text strings.Builder
-	text.WriteString("limits:\n  login:\n    keys:\n      - max: 7\n        cidr:\n")
+	var list strings.Builder
 	for i := range 100_000 {
-		fmt.Fprintf(&text, "          - %d.%d.%d.0/24\n", 11+(i>>16), i>>8&255, i&255)
+		fmt.Fprintf(&list, "%d.%d.%d.0/24\n", 11+(i>>16), i>>8&255, i&255)
 	}
-	f, err := policyfile.Parse("f.yaml", []byte(text.String()))
+	dir := b.TempDir()
+	for name, text := range map[string]string{
+		"list.txt":    list.String(),
+		"limits.yaml": "limits: {login: {keys: [{cidr-file: list.txt, max: 7}]}}",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	f, err := policyfile.Load(filepath.Join(dir, "limits.yaml"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	l := ratelimit.New()
-	gate := l.MustGate(&ratelimit.Spec{Method: "M", Policies: []ratelimit.Policy{{ID: "login", Algorithm: ratelimit.TokenBucket, Limit: 1 << 20, Window: time.Microsecond * 1000, Key: "ip"}}})
-	if err := f.Apply(l); err != nil {
-		b.Fatal(err)
-	}
+	gate := l.MustGate(&ratelimit.Spec{Method: "M", Policies: []ratelimit.Policy{{ID: "login", Algorithm: ratelimit.TokenBucket, Limit: 1 << 20, Window: time.Millisecond, Key: "ip"}}})
 	key := ratelimit.AppendIP([]byte{}, &ratelimit.Request{Addr: netip.MustParseAddr("198.51.100.1")})
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := gate.Allow(context.Background(), key); err != nil {
+	for _, name := range []string{"none", "100,000 networks"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := gate.Allow(context.Background(), key); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		if err := f.Apply(l); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -49,3 +49,25 @@ func TestSchemaIsThatOfTheTables(t *testing.T) {
 		}
 	}
 }
+
+func TestTheDocumentHasEveryOption(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/policyfile.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range withKeys {
+		in := "no"
+		if o.inDefaults {
+			in = "yes"
+		}
+		if row := "| `" + o.name + "` | " + in + " | " + o.doc + " | `" + o.example + "` |\n"; !bytes.Contains(text, []byte(row)) {
+			t.Errorf("docs/policyfile.md lacks the row\n%s", row)
+		}
+	}
+	for _, o := range keyOptions {
+		if row := "| `" + o.name + "` | " + o.doc + " | `" + o.example + "` |\n"; !bytes.Contains(text, []byte(row)) {
+			t.Errorf("docs/policyfile.md lacks the row\n%s", row)
+		}
+	}
+}
