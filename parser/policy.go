@@ -118,7 +118,7 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 			p.Key = l.Key.Text
 			p.Global = key.Global
 			p.KeyExpr = key
-			l.Spelling.Key = key.String()
+			l.Spelling.Key, l.Spelling.KeyKind = key.String(), key.Kind()
 			if !key.Global && !key.MayBeEmpty() {
 				diags.Add(l.NeverEmpty()...)
 			}

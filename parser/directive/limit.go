@@ -105,6 +105,8 @@ type Wrapper struct {
 // the same. What is "" is spelled as it is written.
 type Spelling struct {
 	Key, Cost, When, Unless string
+	// KeyKind is what the elements of the key are, such as "text, integer".
+	KeyKind string
 }
 
 // Limit gives the options of a limit directive their types and reports all that

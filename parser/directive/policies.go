@@ -48,7 +48,8 @@ func CheckLimits(limits []Limit) diag.List {
 
 // CheckGroup reports limits of one group that do not agree with the first. They
 // share counters, so everything must be the same but for what a call costs and gets,
-// which calls the limit applies to, and how each method spells the key. The
+// which calls the limit applies to, and how each method spells the key, whose elements
+// must be of the same kinds: an address is no text, and 7 not "7". The
 // limits are those for which Limit reported no error.
 func CheckGroup(limits []Limit) diag.List {
 	var diags diag.List
@@ -71,7 +72,7 @@ var shared = []struct {
 }{
 	{optMax, func(l *Limit) any { return [2]any{l.Max, l.MaxExpr != nil} }},
 	{optWindow, func(l *Limit) any { return l.Window }},
-	{optKey, func(l *Limit) any { return l.Key == nil }},
+	{optKey, func(l *Limit) any { return [2]any{l.Key == nil, l.Spelling.KeyKind} }},
 	{optAlgorithm, func(l *Limit) any { return l.Algorithm }},
 	{optBurst, func(l *Limit) any { return l.Burst }},
 	{optInitial, func(l *Limit) any { return l.Initial }},

@@ -56,6 +56,7 @@ package keyexpr
 import (
 	"go/types"
 	"slices"
+	"strings"
 )
 
 // Bounds of what is read. They keep expr's parser, which is recursive, far from
@@ -122,6 +123,30 @@ type Key struct {
 // parsed in the same scope, and gives the same text then. Keys that differ have
 // different spellings. It is "" for a Key that ParseKey has not returned.
 func (k *Key) String() string { return k.spelling }
+
+// Kind returns what the elements are: addresses, texts, integers or booleans. The same
+// key can only be meant by keys of one kind.
+func (k *Key) Kind() string {
+	kinds := make([]string, len(k.Elems))
+	for i, n := range k.Elems {
+		kinds[i] = "text"
+		if d, ok := n.(*Dim); ok {
+			if d.Kind == IP {
+				kinds[i] = "address"
+			}
+			continue
+		}
+		if b, ok := n.Type().Underlying().(*types.Basic); ok {
+			switch info := b.Info(); {
+			case info&types.IsInteger != 0:
+				kinds[i] = "integer"
+			case info&types.IsBoolean != 0:
+				kinds[i] = "boolean"
+			}
+		}
+	}
+	return strings.Join(kinds, ", ")
+}
 
 // MayBeEmpty reports whether there may be calls whose key is absent, or has an absent
 // or an empty element.

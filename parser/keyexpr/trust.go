@@ -182,8 +182,8 @@ func written(fn *types.Func) bool {
 // client has written. What others return, such as a value that a middleware has set,
 // code has looked at.
 var frameworkText = map[string][]string{
-	"github.com/gin-gonic/gin": {"Cookie", "DefaultPostForm", "DefaultQuery", "GetHeader", "Param", "PostForm", "Query"},
-	"github.com/labstack/echo": {"Cookie", "FormValue", "FormValueOr", "Param", "ParamOr", "QueryParam", "QueryParamOr", "QueryString"},
+	"github.com/gin-gonic/gin": {"ClientIP", "Cookie", "DefaultPostForm", "DefaultQuery", "GetHeader", "Param", "PostForm", "Query"},
+	"github.com/labstack/echo": {"Cookie", "FormValue", "FormValueOr", "Param", "ParamOr", "QueryParam", "QueryParamOr", "QueryString", "RealIP"},
 	"github.com/gofiber/fiber": {"Body", "BodyRaw", "Cookies", "FormValue", "Get", "Host", "Hostname", "OriginalURL", "Params", "Path", "Query"},
 }
 

@@ -44,10 +44,7 @@ func (i *Interceptor) identify(ctx context.Context, procedure, method string, pe
 
 // Header returns the first field of that name.
 func (c *caller) Header(name string) string {
-	if values := c.header[name]; len(values) > 0 {
-		return values[0]
-	}
-	return ""
+	return c.header.Get(name)
 }
 
 // Query returns the first parameter of that name.

@@ -21,10 +21,7 @@ func (c *caller) Header(name string) string {
 	if name == "Host" {
 		return c.r.Host
 	}
-	if values := c.r.Header[name]; len(values) > 0 {
-		return values[0]
-	}
-	return ""
+	return c.r.Header.Get(name)
 }
 
 // Query returns what c.r.URL.Query().Get(name) does, without reading more of the

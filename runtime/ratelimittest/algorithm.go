@@ -57,6 +57,9 @@ func drawCustom(rt *rapid.T, a ratelimit.CustomAlgorithm) *ratelimit.Policy {
 		if rapid.Bool().Draw(rt, "has burst") {
 			p.Burst = rapid.Int64Range(1, 2*min(p.Limit, ratelimit.MaxLimit/2)).Draw(rt, "burst")
 		}
+		if rapid.IntRange(0, 3).Draw(rt, "dynamic") == 0 {
+			p.Dynamic, p.Limit = true, 0
+		}
 		if err = p.Validate(); err == nil {
 			err = a.Check(&p)
 		}
@@ -72,12 +75,31 @@ func drawCustom(rt *rapid.T, a ratelimit.CustomAlgorithm) *ratelimit.Policy {
 type customKey struct {
 	a     ratelimit.CustomAlgorithm
 	p     *ratelimit.Policy
+	limit int64 // of the call
 	state ratelimit.State
 	now   int64
 }
 
+// question asks with the limit of the call.
+func (k *customKey) question(cost, now int64) ratelimit.Question {
+	q := ratelimit.Question{Policy: k.p, Limit: k.limit, Capacity: k.limit, Cost: cost, Now: now}
+	if k.p.Burst > 0 {
+		q.Capacity = k.p.Burst
+	}
+	return q
+}
+
+// newKey returns a key of p that nothing is known of.
+func newKey(a ratelimit.CustomAlgorithm, p *ratelimit.Policy) *customKey {
+	k := &customKey{a: a, p: p, limit: p.Limit}
+	if p.Dynamic {
+		k.limit = 1
+	}
+	return k
+}
+
 func (k *customKey) ask(rt *rapid.T, cost, now int64) (ratelimit.Outcome, ratelimit.State) {
-	q := ratelimit.Question{Policy: k.p, Limit: k.p.Limit, Capacity: k.p.Capacity(), Cost: cost, Now: now}
+	q := k.question(cost, now)
 	before := *k.p
 	o, s := k.a.Take(q, k.state)
 	if again, state := k.a.Take(q, k.state); again != o || state != s {
@@ -104,9 +126,9 @@ func (k *customKey) ask(rt *rapid.T, cost, now int64) (ratelimit.Outcome, rateli
 
 // check checks what is said of the key now.
 func (k *customKey) check(rt *rapid.T) {
-	capacity := k.p.Capacity()
+	capacity := k.question(0, 0).Capacity
 	free, _ := k.ask(rt, 0, k.now)
-	if !free.Allowed {
+	if !free.Allowed && !k.p.Dynamic { // else the limit may have fallen below what is charged
 		rt.Fatalf("%+v: a cost of 0 is refused at %d in %v", k.p, k.now, k.state)
 	}
 	for _, cost := range []int64{1, free.Remaining, free.Remaining + 1, capacity, rapid.Int64Range(1, capacity).Draw(rt, "cost")} {
@@ -114,7 +136,7 @@ func (k *customKey) check(rt *rapid.T) {
 			continue
 		}
 		o, _ := k.ask(rt, cost, k.now)
-		if o.Allowed != (cost <= free.Remaining) {
+		if o.Allowed != (cost <= free.Remaining && free.Allowed) {
 			rt.Fatalf("%+v: %d remain at %d in %v, and a cost of %d is allowed: %t", k.p, free.Remaining, k.now, k.state, cost, o.Allowed)
 		}
 		if o.Allowed {
@@ -130,7 +152,7 @@ func (k *customKey) check(rt *rapid.T) {
 	}
 	// What is dropped decides as what was never there.
 	clear := k.now + int64((free.ResetAfter+time.Microsecond-1)/time.Microsecond)
-	fresh := customKey{a: k.a, p: k.p}
+	fresh := &customKey{a: k.a, p: k.p, limit: k.limit}
 	for _, at := range []int64{clear, clear + rapid.Int64Range(0, 3*k.p.Window.Microseconds()).Draw(rt, "later")} {
 		for _, cost := range []int64{0, 1, capacity} {
 			o, _ := k.ask(rt, cost, at)
@@ -143,29 +165,44 @@ func (k *customKey) check(rt *rapid.T) {
 }
 
 func checkArithmetic(rt *rapid.T, a ratelimit.CustomAlgorithm) {
-	k := &customKey{a: a, p: drawCustom(rt, a)}
+	k := newKey(a, drawCustom(rt, a))
 	k.now = rapid.SampledFrom([]int64{0, 1, 1 << 40, lastTime}).Draw(rt, "begin")
 	if o, _ := k.ask(rt, 1, k.now); !o.Allowed {
 		rt.Fatalf("%+v: the first call of a key is refused", k.p)
 	}
 	for range rapid.IntRange(1, 12).Draw(rt, "calls") {
 		k.check(rt)
-		k.now += drawPause(rt, k.p)
-		o, s := k.ask(rt, drawCost(rt, k.p), k.now)
-		if o.Allowed {
-			k.state = s
+		k.now += drawPause(rt, k)
+		k.drawLimit(rt)
+		cost := drawCost(rt, k)
+		before, _ := k.ask(rt, 0, k.now)
+		o, s := k.ask(rt, cost, k.now)
+		if !o.Allowed {
+			continue
+		}
+		k.state = s
+		if after, _ := k.ask(rt, 0, k.now); before.Allowed && after.Remaining != before.Remaining-cost || after.Remaining != o.Remaining {
+			rt.Fatalf("%+v: %d remained at %d, a cost of %d was charged, which left %d by its outcome, and %d remain", k.p, before.Remaining, k.now, cost, o.Remaining, after.Remaining)
 		}
 	}
 	k.check(rt)
 }
 
-func drawCost(rt *rapid.T, p *ratelimit.Policy) int64 {
-	return rapid.OneOf(rapid.Int64Range(0, min(3, p.Capacity())), rapid.Int64Range(0, p.Capacity())).Draw(rt, "cost")
+// drawLimit draws the limit of the next call, if calls bring their own.
+func (k *customKey) drawLimit(rt *rapid.T) {
+	if k.p.Dynamic {
+		k.limit = rapid.OneOf(rapid.Int64Range(1, 10), rapid.Int64Range(1, ratelimit.MaxLimit)).Draw(rt, "limit of the call")
+	}
 }
 
-func drawPause(rt *rapid.T, p *ratelimit.Policy) int64 {
-	w := p.Window.Microseconds()
-	return rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, w), rapid.Int64Range(0, 1+w/max(1, p.Limit)), rapid.Int64Range(w-1, 2*w+1)).Draw(rt, "pause")
+func drawCost(rt *rapid.T, k *customKey) int64 {
+	capacity := k.question(0, 0).Capacity
+	return rapid.OneOf(rapid.Int64Range(0, min(3, capacity)), rapid.Int64Range(0, capacity)).Draw(rt, "cost")
+}
+
+func drawPause(rt *rapid.T, k *customKey) int64 {
+	w := k.p.Window.Microseconds()
+	return rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, w), rapid.Int64Range(0, 1+w/max(1, k.limit)), rapid.Int64Range(w-1, 2*w+1)).Draw(rt, "pause")
 }
 
 // newCustom returns a gate of p and its clock.
@@ -185,15 +222,17 @@ func checkInLimiter(rt *rapid.T, a ratelimit.CustomAlgorithm) {
 	now := int64(firstTime)
 	keys := map[string]*customKey{}
 	for range rapid.IntRange(1, 12).Draw(rt, "calls") {
-		now += drawPause(rt, p)
-		clock.Set(time.UnixMicro(now))
-		key, cost := rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "key"), drawCost(rt, p)
+		key := rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "key")
 		k := keys[key]
 		if k == nil {
-			k = &customKey{a: a, p: p}
+			k = newKey(a, p)
 			keys[key] = k
 		}
-		d, err := gate.Take(context.Background(), ratelimit.Charge{Key: []byte(key), Cost: cost})
+		now += drawPause(rt, k)
+		clock.Set(time.UnixMicro(now))
+		k.drawLimit(rt)
+		cost := drawCost(rt, k)
+		d, err := gate.Take(context.Background(), ratelimit.Charge{Key: []byte(key), Cost: cost, Limit: k.limit})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -210,16 +249,18 @@ func checkFlood(rt *rapid.T, a ratelimit.CustomAlgorithm) {
 	p := drawCustom(rt, a)
 	gate, clock := newCustom(rt, a, p, ratelimit.WithMaxKeys(4))
 	take := func(key string, cost int64) ratelimit.Decision {
-		d, err := gate.Take(context.Background(), ratelimit.Charge{Key: []byte(key), Cost: cost})
+		d, err := gate.Take(context.Background(), ratelimit.Charge{Key: []byte(key), Cost: cost, Limit: 3})
 		if err != nil {
 			rt.Fatal(err)
 		}
 		return d
 	}
-	for take("used up", 1).Remaining > 0 {
-		if d := take("used up", 0); d.Remaining > 1 {
-			take("used up", d.Remaining-1)
-		}
+	take("used up", 1)
+	if left := take("used up", 0).Remaining; left > 0 {
+		take("used up", left)
+	}
+	if d := take("used up", 0); d.Remaining > 0 {
+		rt.Fatalf("%+v: all that remained was charged, and %d remain at the same time", p, d.Remaining)
 	}
 	wait := take("used up", 1).RetryAfter
 	if wait == 0 {
@@ -246,7 +287,8 @@ func checkShared(t *testing.T, a ratelimit.CustomAlgorithm) {
 		all.Go(func() {
 			var s ratelimit.State
 			for now := range int64(1000) {
-				_, s = a.Take(ratelimit.Question{Policy: p, Limit: p.Limit, Capacity: p.Capacity(), Cost: 1, Now: now}, s)
+				k := newKey(a, p)
+				_, s = a.Take(k.question(1, now), s)
 			}
 		})
 	}
