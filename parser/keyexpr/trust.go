@@ -183,7 +183,7 @@ func written(fn *types.Func) bool {
 // code has looked at.
 var frameworkText = map[string][]string{
 	"github.com/gin-gonic/gin": {"ClientIP", "Cookie", "DefaultPostForm", "DefaultQuery", "GetHeader", "Param", "PostForm", "Query"},
-	"github.com/labstack/echo": {"Cookie", "FormValue", "FormValueOr", "Param", "ParamOr", "QueryParam", "QueryParamOr", "QueryString", "RealIP"},
+	"github.com/labstack/echo": {"Cookie", "FormValue", "FormValueOr", "Param", "ParamOr", "QueryParam", "QueryParamOr", "QueryString"},
 	"github.com/gofiber/fiber": {"Body", "BodyRaw", "Cookies", "FormValue", "Get", "Host", "Hostname", "OriginalURL", "Params", "Path", "Query"},
 }
 

@@ -110,7 +110,7 @@ func (API) Do(g *gin.Context, e echo.Context, f fiber.Ctx, r *http.Request, id s
 		{`g.GetHeader("Authorization")`, true, true},
 		{`g.Request.Header.Get("A")`, true, false},
 		{`g.Request.Header.Get("Authorization")`, true, true},
-		{`g.ClientIP()`, false, false},
+		{`g.ClientIP()`, true, false}, // gin trusts every proxy unless told otherwise
 		{`g.GetString("user")`, false, false},
 		{`e.Param("id")`, true, false},
 		{`e.RealIP()`, false, false},
