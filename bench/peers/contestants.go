@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -140,6 +141,7 @@ func contestants() []contestant {
 				l, err := throttled.NewGCRARateLimiterCtx(store,
 					throttled.RateQuota{MaxRate: throttled.PerDuration(p.limit, p.window), MaxBurst: p.limit - 1})
 				must(err)
+				l.SetMaxCASAttemptsLimit(math.MaxInt) // ten by default: then a call in a race ends with an error
 				return func(key string) bool {
 					limited, _, err := l.RateLimitCtx(ctx, key, 1)
 					return !limited && err == nil

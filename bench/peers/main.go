@@ -29,11 +29,11 @@ func main() {
 		os.Exit(2)
 	}
 	r := measure(settings{rounds: *rounds, slice: *slice, progress: newProgress(os.Stderr)}, contestants())
-	print := r.print
+	write := r.print
 	if *asJSON {
-		print = r.printJSON
+		write = r.printJSON
 	}
-	if err := print(os.Stdout); err != nil {
+	if err := write(os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(2)
 	}
@@ -130,8 +130,9 @@ func (s settings) measureMany(r *result, all []contestant, keys []string) {
 	inOrder := func(what string, order []uint32) []*figure {
 		var ops []operation
 		for i, allow := range limiters {
-			if i == 0 { // it looks at no key
-				ops = append(ops, onOneKey(allow, "", true))
+			if i == 0 { // it looks at no key, and would be used up
+				unit, _ := all[0].open(hot)
+				ops = append(ops, onOneKey(unit, "", true))
 			} else {
 				ops = append(ops, onKeys(allow, keys, order))
 			}
