@@ -65,6 +65,9 @@ type contestant struct {
 	// waits is set if calls are decided by another goroutine, or sleep.
 	waits        bool
 	neverRefuses bool
+	// slow is set if the first calls of a million keys take so long that a tenth of
+	// them has to do.
+	slow bool
 	// open returns a new limiter, and what ends it if that is not nil. It is nil if
 	// the contestant is not measured, which note explains.
 	open func(p policy) (allow limiter, end func())

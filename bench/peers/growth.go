@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -12,11 +11,30 @@ import (
 
 const keyCount = 1_000_000
 
-// newKeys returns keys of 16 bytes, in an order that says nothing.
+const (
+	keyPrefix = "account-"
+	keyDigits = "0123456789abcdef"
+)
+
+// writeKey makes key, which keyOf returned, that of number n.
+func writeKey(key []byte, n uint32) {
+	for i := range 8 {
+		key[len(keyPrefix)+i] = keyDigits[n>>(28-4*i)&0xf]
+	}
+}
+
+// keyOf returns the key of number n: 16 bytes.
+func keyOf(n uint32) string {
+	key := []byte(keyPrefix + "00000000")
+	writeKey(key, n)
+	return string(key)
+}
+
+// newKeys returns all keys, in an order that says nothing.
 func newKeys() []string {
 	keys := make([]string, keyCount)
 	for i, n := range rand.Perm(keyCount) {
-		keys[i] = fmt.Sprintf("account-%08d", n)
+		keys[i] = keyOf(uint32(n))
 	}
 	return keys
 }
@@ -61,7 +79,7 @@ func grow(allow limiter, keys []string, waits bool) (perKey float64, pause time.
 		defer runtime.UnlockOSThread()
 	}
 	const few = 256 // keys between looks at the thread's time
-	start := time.Now()
+	count, start := len(keys), time.Now()
 	last := start
 	for len(keys) > 0 {
 		part := keys[:min(few, len(keys))]
@@ -81,7 +99,7 @@ func grow(allow limiter, keys []string, waits bool) (perKey float64, pause time.
 		}
 		pause = max(pause, longest)
 	}
-	return float64(last.Sub(start)) / keyCount, pause
+	return float64(last.Sub(start)) / float64(count), pause
 }
 
 // clockCost returns what grow spends on the clock, in ns per key.
@@ -90,8 +108,11 @@ func clockCost() float64 {
 	return perKey
 }
 
-// collectedRounds is in how many rounds more the garbage collector runs.
-const collectedRounds = 3
+// Rounds of growth, in the last of which the garbage collector runs.
+const (
+	growthRounds    = 10
+	collectedRounds = 3
+)
 
 // measureGrowth measures the growth of the contestants that keep keys.
 func (s settings) measureGrowth(r *result, all []contestant, keys []string) {
@@ -99,7 +120,7 @@ func (s settings) measureGrowth(r *result, all []contestant, keys []string) {
 	limiter, _ := all[0].open(hot)
 	unit := onOneKey(limiter, "", true)
 	calls := calibrate(unit, s.slice)
-	for round := range s.rounds + collectedRounds {
+	for round := range growthRounds + collectedRounds {
 		start := time.Now()
 		unit(calls)
 		unitNS := float64(time.Since(start)) / float64(calls)
@@ -108,15 +129,19 @@ func (s settings) measureGrowth(r *result, all []contestant, keys []string) {
 			if c.keys == noKeys {
 				continue
 			}
-			s.at("first calls of a million keys: round %d of %d, %s", round+1, s.rounds+collectedRounds, c.name)
+			s.at("first calls of a million keys: round %d of %d, %s", round+1, growthRounds+collectedRounds, c.name)
 			allow, end := c.open(few)
+			keys := keys
+			if c.slow {
+				keys = keys[:len(keys)/10]
+			}
 			runtime.GC()
 			g := r.Peers[i].Growth
 			if g == nil {
 				g = &growth{Pause: math.MaxFloat64, Collected: math.MaxFloat64}
 				r.Peers[i].Growth = g
 			}
-			if round < s.rounds {
+			if round < growthRounds {
 				perKey, pause := grow(allow, keys, c.waits)
 				g.Pause = min(g.Pause, pause.Seconds()*1e3)
 				sums[i].add(perKey-clock, unitNS)
@@ -152,9 +177,14 @@ func fill(allow limiter, keys []string) float64 {
 	return bytes / float64(len(keys))
 }
 
-// heap returns how many bytes are in use.
+// heap returns how many bytes are in use once the garbage is collected.
 func heap() int64 {
 	runtime.GC()
+	return allocated()
+}
+
+// allocated returns how many bytes are in use, garbage included.
+func allocated() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

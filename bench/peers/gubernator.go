@@ -12,8 +12,8 @@ import (
 )
 
 var gubernators = []contestant{{
-	name: "gubernator/v2 v2.13.0", keys: exactly, waits: true,
-	note: "WorkerPool.GetRateLimit, without its server and peers; TOKEN_BUCKET refills at the end of each interval, ms; decided in goroutines; the least recently used keys are forgotten",
+	name: "gubernator/v2 v2.13.0", keys: exactly, waits: true, slow: true,
+	note: "WorkerPool.GetRateLimit, without its server and peers; TOKEN_BUCKET refills at the end of each interval, ms; decided in goroutines; the least recently used keys are forgotten; first calls are those of 100,000 keys",
 	open: func(p policy) (limiter, func()) {
 		log := logrus.New()
 		log.SetOutput(io.Discard)

@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	rounds := flag.Int("rounds", 10, "how often each case is measured, at least 10")
+	rounds := flag.Int("rounds", 30, "how often calls are measured, at least 10")
 	slice := flag.Duration("slice", 10*time.Millisecond, "how long a case runs in a round")
 	asJSON := flag.Bool("json", false, "print JSON instead of tables")
 	flag.Parse()
@@ -134,7 +134,7 @@ func (s settings) measureMany(r *result, all []contestant, keys []string) {
 				unit, _ := all[0].open(hot)
 				ops = append(ops, onOneKey(unit, "", true))
 			} else {
-				ops = append(ops, onKeys(allow, keys, order))
+				ops = append(ops, onKeys(allow, order))
 			}
 		}
 		return s.compare(what, ops)

@@ -6,6 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const threadTimeIsKnown = true
+
 // threadTime returns how long the calling thread has been running, which excludes
 // the time for which the system had it wait for a processor.
 func threadTime() time.Duration {
