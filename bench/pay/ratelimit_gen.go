@@ -16,11 +16,14 @@ const _ = ratelimit.RunRatelimitgenAgainV1
 type RateLimitedService struct {
 	next        *Service
 	byAddress   *ratelimit.Gate
+	few         *ratelimit.Gate
 	fixedWindow *ratelimit.Gate
+	hot         *ratelimit.Gate
 	refuse      *ratelimit.Gate
 	slidingLog  *ratelimit.Gate
 	tokenBucket *ratelimit.Gate
 	twoPolicies *ratelimit.Gate
+	wide        *ratelimit.Gate
 }
 
 // NewRateLimitedService returns next limited by limiter. It panics if either is
@@ -32,11 +35,14 @@ func NewRateLimitedService(next *Service, limiter *ratelimit.Limiter) *RateLimit
 	return &RateLimitedService{
 		next:        next,
 		byAddress:   limiter.MustGate(&serviceByAddressSpec),
+		few:         limiter.MustGate(&serviceFewSpec),
 		fixedWindow: limiter.MustGate(&serviceFixedWindowSpec),
+		hot:         limiter.MustGate(&serviceHotSpec),
 		refuse:      limiter.MustGate(&serviceRefuseSpec),
 		slidingLog:  limiter.MustGate(&serviceSlidingLogSpec),
 		tokenBucket: limiter.MustGate(&serviceTokenBucketSpec),
 		twoPolicies: limiter.MustGate(&serviceTwoPoliciesSpec),
+		wide:        limiter.MustGate(&serviceWideSpec),
 	}
 }
 
@@ -68,6 +74,34 @@ func serviceByAddressKey(ctx context.Context, buf []byte) []byte {
 	return ratelimit.AppendIP(buf, ratelimit.RequestFrom(ctx))
 }
 
+// Few calls the wrapped Service if it is admitted by
+//
+//	max=5 window=1h algorithm=token-bucket key=account
+func (s *RateLimitedService) Few(ctx context.Context, account string) error {
+	var buf [64]byte
+	if err := s.few.Allow(ctx, serviceFewKey(buf[:0], account)); err != nil {
+		return err
+	}
+	return s.next.Few(ctx, account)
+}
+
+var serviceFewSpec = ratelimit.Spec{
+	Method: "pay.Service.Few",
+	File:   "service.go",
+	Policies: []ratelimit.Policy{{
+		ID:        "github.com/ratelimitgen/ratelimitgen/bench/pay.Service.Few",
+		Directive: "max=5 window=1h algorithm=token-bucket key=account",
+		Key:       "account",
+		Algorithm: ratelimit.TokenBucket,
+		Limit:     5,
+		Window:    time.Hour,
+	}},
+}
+
+func serviceFewKey(buf []byte, account string) []byte {
+	return append(buf, account...)
+}
+
 // FixedWindow calls the wrapped Service if it is admitted by
 //
 //	max=1000000000 window=1s algorithm=fixed-window key=account
@@ -93,6 +127,34 @@ var serviceFixedWindowSpec = ratelimit.Spec{
 }
 
 func serviceFixedWindowKey(buf []byte, account string) []byte {
+	return append(buf, account...)
+}
+
+// Hot calls the wrapped Service if it is admitted by
+//
+//	max=90000000 window=1h algorithm=token-bucket key=account
+func (s *RateLimitedService) Hot(ctx context.Context, account string) error {
+	var buf [64]byte
+	if err := s.hot.Allow(ctx, serviceHotKey(buf[:0], account)); err != nil {
+		return err
+	}
+	return s.next.Hot(ctx, account)
+}
+
+var serviceHotSpec = ratelimit.Spec{
+	Method: "pay.Service.Hot",
+	File:   "service.go",
+	Policies: []ratelimit.Policy{{
+		ID:        "github.com/ratelimitgen/ratelimitgen/bench/pay.Service.Hot",
+		Directive: "max=90000000 window=1h algorithm=token-bucket key=account",
+		Key:       "account",
+		Algorithm: ratelimit.TokenBucket,
+		Limit:     90000000,
+		Window:    time.Hour,
+	}},
+}
+
+func serviceHotKey(buf []byte, account string) []byte {
 	return append(buf, account...)
 }
 
@@ -216,5 +278,33 @@ var serviceTwoPoliciesSpec = ratelimit.Spec{
 }
 
 func serviceTwoPoliciesKey1(buf []byte, account string) []byte {
+	return append(buf, account...)
+}
+
+// Wide calls the wrapped Service if it is admitted by
+//
+//	max=1000000 window=365d algorithm=token-bucket key=account
+func (s *RateLimitedService) Wide(ctx context.Context, account string) error {
+	var buf [64]byte
+	if err := s.wide.Allow(ctx, serviceWideKey(buf[:0], account)); err != nil {
+		return err
+	}
+	return s.next.Wide(ctx, account)
+}
+
+var serviceWideSpec = ratelimit.Spec{
+	Method: "pay.Service.Wide",
+	File:   "service.go",
+	Policies: []ratelimit.Policy{{
+		ID:        "github.com/ratelimitgen/ratelimitgen/bench/pay.Service.Wide",
+		Directive: "max=1000000 window=365d algorithm=token-bucket key=account",
+		Key:       "account",
+		Algorithm: ratelimit.TokenBucket,
+		Limit:     1000000,
+		Window:    8760 * time.Hour,
+	}},
+}
+
+func serviceWideKey(buf []byte, account string) []byte {
 	return append(buf, account...)
 }

@@ -39,3 +39,18 @@ func (s *Service) TwoPolicies(ctx context.Context, account string) error { retur
 //
 //ratelimit:max=1 window=1d algorithm=token-bucket key=account
 func (s *Service) Refuse(ctx context.Context, account string) error { return nil }
+
+// Hot has a limit per account that a run of bench/peers does not use up.
+//
+//ratelimit:max=90000000 window=1h algorithm=token-bucket key=account
+func (s *Service) Hot(ctx context.Context, account string) error { return nil }
+
+// Wide is Hot with a unit that takes half a minute to come back.
+//
+//ratelimit:max=1000000 window=365d algorithm=token-bucket key=account
+func (s *Service) Wide(ctx context.Context, account string) error { return nil }
+
+// Few admits five calls per account and hour.
+//
+//ratelimit:max=5 window=1h algorithm=token-bucket key=account
+func (s *Service) Few(ctx context.Context, account string) error { return nil }
