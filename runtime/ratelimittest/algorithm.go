@@ -151,9 +151,9 @@ func (k *customKey) check(rt *rapid.T) {
 		}
 	}
 	// What is dropped decides as what was never there.
-	clear := k.now + int64((free.ResetAfter+time.Microsecond-1)/time.Microsecond)
+	over := k.now + int64((free.ResetAfter+time.Microsecond-1)/time.Microsecond)
 	fresh := &customKey{a: k.a, p: k.p, limit: k.limit}
-	for _, at := range []int64{clear, clear + rapid.Int64Range(0, 3*k.p.Window.Microseconds()).Draw(rt, "later")} {
+	for _, at := range []int64{over, over + rapid.Int64Range(0, 3*k.p.Window.Microseconds()).Draw(rt, "later")} {
 		for _, cost := range []int64{0, 1, capacity} {
 			o, _ := k.ask(rt, cost, at)
 			want, _ := fresh.ask(rt, cost, at)
