@@ -2,6 +2,8 @@ package parser
 
 import (
 	"fmt"
+	"go/build/constraint"
+	"go/constant"
 	"go/types"
 	"path/filepath"
 	"slices"
@@ -25,6 +27,7 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 	}
 	var (
 		limits   []directive.Limit
+		fixed    []directive.Limit // limits, with constants as if they were written
 		policies []*Policy
 		failed   bool
 	)
@@ -36,6 +39,7 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 		l, diags := dir.Limit()
 		report(diags)
 		wrong := diags.HasErrors()
+		failed = failed || dir.Broken()
 		l.OfType = isTypeLimit(d, dir)
 		p, diags := b.policy(&l, scope)
 		failed = failed || diags.HasErrors()
@@ -43,14 +47,18 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 		if wrong {
 			continue
 		}
+		f, diags := l.Fixed(b.constants(m, p))
+		failed = failed || diags.HasErrors()
+		b.reportFor(&l, strings.TrimPrefix(m.Qualified, b.pkg.Name+"."), diags)
 		limits = append(limits, l)
+		fixed = append(fixed, f)
 		policies = append(policies, p)
 	}
 	if len(limits) == 0 {
 		return nil, false
 	}
 	m.OnLimit, m.Fallback = limits[0].OnLimit, limits[0].Fallback
-	report(directive.CheckLimits(limits))
+	report(directive.CheckLimits(fixed))
 	if failed {
 		return nil, true
 	}
@@ -162,6 +170,29 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 	}
 	b.noteBuilds(p)
 	return p, diags
+}
+
+// constants returns the values of the expressions of p that are the same in every call.
+// Those that another build may have others of are left out.
+func (b *builder) constants(m *Method, p *Policy) directive.Constants {
+	var c directive.Constants
+	if slices.ContainsFunc(b.constraintsOfConstants(m, p), func(x constraint.Expr) bool { return x != nil }) {
+		return c
+	}
+	for _, e := range []struct {
+		expr *keyexpr.Expr
+		to   **int64
+	}{{p.MaxExpr, &c.Max}, {p.CostExpr, &c.Cost}} {
+		if e.expr == nil {
+			continue
+		}
+		if v := keyexpr.ConstValue(e.expr.Node); v != nil && v.Kind() == constant.Int {
+			if n, exact := constant.Int64Val(v); exact {
+				*e.to = &n
+			}
+		}
+	}
+	return c
 }
 
 // noteBuilds notes the constraints of what the expressions of p mention.

@@ -46,6 +46,46 @@ func (l *Limit) check() diag.List {
 	return diags
 }
 
+// Constants are the values of expressions that are made of constants, nil of others.
+type Constants struct {
+	// Max is nanoseconds if the algorithm counts time.
+	Max, Cost *int64
+}
+
+// Fixed returns l as if the values of c were written instead of the expressions, and
+// reports what is then wrong with it. It is for checks: a constant is compiled by its
+// name, so that it may change without the directive.
+func (l *Limit) Fixed(c Constants) (Limit, diag.List) {
+	fixed := *l
+	var diags diag.List
+	if l.MaxExpr != nil && c.Max != nil {
+		fixed.MaxExpr, fixed.Max = nil, *c.Max
+		if l.Algorithm == ratelimit.TimeQuota {
+			fixed.Max = int64(time.Duration(*c.Max) / time.Microsecond)
+		}
+		switch a := l.Directive.Option(optMax); {
+		case fixed.Max < 1:
+			diags.Add(errConstantNotPositive(a, *c.Max))
+		case fixed.Max > ratelimit.MaxLimit:
+			diags.Add(errTooMany(a, ratelimit.MaxLimit))
+		}
+	}
+	if l.CostExpr != nil && c.Cost != nil {
+		fixed.CostExpr, fixed.Cost = nil, *c.Cost
+		switch a := l.Directive.Option(optCost); {
+		case fixed.Cost < 0:
+			diags.Add(errConstantNegative(a, *c.Cost))
+		case fixed.Cost > ratelimit.MaxLimit:
+			diags.Add(errTooMany(a, ratelimit.MaxLimit))
+		}
+	}
+	changed := fixed.MaxExpr != l.MaxExpr || fixed.CostExpr != l.CostExpr
+	if changed && len(diags) == 0 && !l.Directive.broken {
+		diags = fixed.check()
+	}
+	return fixed, diags
+}
+
 // shortWait warns of a wait that hardly any call would survive: at the limit, a
 // call is admitted every Window/Max on average, and a call that costs more less
 // often. It is no error, since calls that come in step may want just that.

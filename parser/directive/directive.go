@@ -59,6 +59,9 @@ type Directive struct {
 	defaults  int // how many of them, the last ones, are of the package's defaults
 }
 
+// Broken reports whether Parse reported something: what d says is not known as a whole.
+func (d *Directive) Broken() bool { return d.broken }
+
 // Assignment is one name=value.
 type Assignment struct {
 	Name     string

@@ -179,6 +179,14 @@ func errUnquoted(pos diag.Pos, junk, option, value string) diag.Diagnostic {
 	return problem(pos, len(junk), CodeUnexpected, "%s is no option, and a value ends at a blank: if it belongs to %s, write %s=%s", show(junk), option, option, quoted)
 }
 
+func errSeparator(pos diag.Pos, char byte) diag.Diagnostic {
+	what := "comma"
+	if char == ';' {
+		what = "semicolon"
+	}
+	return problem(pos, 1, CodeUnexpected, "options are separated by blanks: remove the %s, or write a blank instead of it", what)
+}
+
 func errUnexpected(pos diag.Pos, junk string) diag.Diagnostic {
 	return problem(pos, len(junk), CodeUnexpected, "%s is no option: options are name=value, and nothing else follows the verb", show(junk))
 }
@@ -224,6 +232,10 @@ func errNotPositive(a *Assignment) diag.Diagnostic {
 	return badValue(a, CodeBadInteger, "a limit is at least 1: write %s=%s to admit every call, or %s=%s to refuse every call", a.Name, wordUnlimited, a.Name, wordBlocked)
 }
 
+func errConstantNotPositive(a *Assignment, value int64) diag.Diagnostic {
+	return badValue(a, CodeBadInteger, "this is %d, and a limit is at least 1: write %s=%s to refuse every call", value, a.Name, wordBlocked)
+}
+
 func errTooFew(a *Assignment, o *Option) diag.Diagnostic {
 	return badValue(a, CodeOutOfRange, "the least that %s can be is %d", a.Name, o.Min)
 }
@@ -238,6 +250,10 @@ func errWord(a *Assignment, o *Option) diag.Diagnostic {
 
 func errNegativeCost(a *Assignment) diag.Diagnostic {
 	return badValue(a, CodeBadInteger, "a call cannot give units back: write a cost of 0 or more")
+}
+
+func errConstantNegative(a *Assignment, value int64) diag.Diagnostic {
+	return badValue(a, CodeBadInteger, "this is %d, and a call cannot give units back: write a cost of 0 or more", value)
 }
 
 func errTooMany(a *Assignment, most int64) diag.Diagnostic {

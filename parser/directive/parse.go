@@ -169,8 +169,13 @@ func (p *reader) readValue(name string) (Value, bool) {
 	quote := p.comment[start]
 	if quote != '"' && quote != '`' {
 		v.Text = p.word()
+		if i := p.separator(start, name); i > start {
+			p.report(errSeparator(p.at(i), p.comment[i]))
+			v.Text = p.comment[start:i]
+			p.off = i + 1
+		}
 		v.Raw = v.Text
-		v.Span = Span{start, p.off}
+		v.Span = Span{start, start + len(v.Text)}
 		if r, _ := utf8.DecodeRuneInString(v.Text); strings.ContainsRune("“”„«»‘’", r) {
 			p.report(errTypographicQuote(p.at(start), r))
 			return v, false
@@ -203,6 +208,26 @@ func (p *reader) readValue(name string) (Value, bool) {
 		return v, false
 	}
 	return v, true
+}
+
+// separator returns the offset of a comma or semicolon that is meant to separate the
+// bare value from start up to p.off from the next option, or -1. A text may end with
+// one, or hold it.
+func (p *reader) separator(start int, name string) int {
+	if p.verb == nil || p.verb.option(name) == nil || p.verb.option(name).Type == Text {
+		return -1
+	}
+	for i := start; i < p.off; i++ {
+		if c := p.comment[i]; c != ',' && c != ';' {
+			continue
+		}
+		rest := strings.TrimLeft(p.comment[i+1:], " \t")
+		next := leadingName(rest)
+		if rest == "" || p.verb.option(next) != nil && isAssign(rest[len(next):]) {
+			return i
+		}
+	}
+	return -1
 }
 
 // missing reports "name=" before a blank or the end. A word that can only be the

@@ -3,6 +3,7 @@ package directive
 import (
 	"math/bits"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,8 @@ func CheckLimits(limits []Limit) diag.List {
 	if len(limits) > ratelimit.MaxPolicies {
 		return diag.List{errManyPolicies(&limits[ratelimit.MaxPolicies])}
 	}
+	// What a directive that could not be read whole says is unknown.
+	limits = slices.DeleteFunc(slices.Clone(limits), func(l Limit) bool { return l.Directive.broken })
 	var distinct []*Limit
 	for i := range limits {
 		l := &limits[i]

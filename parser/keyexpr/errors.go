@@ -67,6 +67,7 @@ var (
 	constantKey   = rule{"constant-key", "the key is the same for every call; write key=global"}
 	constantCost  = rule{"constant-expression", "every call gives %s"}
 	constantWhen  = rule{"constant-expression", "the condition is the same for every call; leave the option out, or write mode=off to switch the limit off"}
+	repeatedElem  = rule{"repeated-element", "%s is in the key already; leave it out here"}
 	emptyKey      = rule{"empty-key", "the element is empty text, so every call would be without a key; leave it out"}
 	joinedKey     = rule{"joined-key", "different values can give the same joined text; write a tuple: %s"}
 	uselessChoice = rule{"useless-default", "%s always has a value, so what stands behind %s is never used%s"}
@@ -121,23 +122,26 @@ var (
 
 // What expr or SpEL has and this language has not.
 var (
-	notSupported  = rule{"not-supported", "%s is not supported; %s"}
-	chained       = rule{"not-supported", "comparisons cannot be chained; write a < b and b < c"}
-	mixedDefault  = rule{"expression-syntax", "?? beside another operator needs parentheses: (x ?? y) + z"}
-	beanRef       = rule{"spel-syntax", "there are no beans; call a function of the package: name(x)"}
-	typeRef       = rule{"spel-syntax", "%s is not supported; call a function of the package: name(x)"}
-	typeCall      = rule{"spel-syntax", "%s is not supported; write %s"}
-	javaName      = rule{"spel-syntax", "there is no %s here; write %s"}
-	newObject     = rule{"spel-syntax", "nothing is made with new here; call a function of the package: name(x)"}
-	instanceOf    = rule{"spel-syntax", "types are not asked for here; call a function of the package that tells: name(x)"}
-	template      = rule{"spel-syntax", "an expression stands alone, without #{ and }; write %s"}
-	placeholder   = rule{"spel-syntax", "${...} is not filled in here; write the name of a constant or variable of the package"}
-	braces        = rule{"spel-syntax", "a list stands in brackets; write %s"}
-	selection     = rule{"spel-syntax", "%s is not supported; write %s"}
-	rangeOperator = rule{"not-supported", ".. is not supported; write %s"}
-	wordOperator  = rule{"spel-syntax", "%s is not an operator here; write %s"}
-	doubledQuote  = rule{"spel-syntax", "two texts follow each other; a quote inside of text is written \\' or the text in the other quotes: %s"}
-	nullWord      = rule{"spel-syntax", "null is not known here; write nil"}
-	assignment    = rule{"expression-syntax", "= does not compare; write =="}
-	loneHash      = rule{"expression-syntax", "# stands before the name of a parameter, and alone for an element inside any(...), map(...) and their like"}
+	notSupported    = rule{"not-supported", "%s is not supported; %s"}
+	repeatedOperand = rule{"repeated-operand", "a part of %s stands there twice; leave one out"}
+	alwaysHolds     = rule{"constant-expression", "%s always holds: a value differs from one of two; write and"}
+	neverHolds      = rule{"constant-expression", "%s never holds: a value is not two at once; write or"}
+	chained         = rule{"not-supported", "comparisons cannot be chained; write a < b and b < c"}
+	mixedDefault    = rule{"expression-syntax", "?? beside another operator needs parentheses: (x ?? y) + z"}
+	beanRef         = rule{"spel-syntax", "there are no beans; call a function of the package: name(x)"}
+	typeRef         = rule{"spel-syntax", "%s is not supported; call a function of the package: name(x)"}
+	typeCall        = rule{"spel-syntax", "%s is not supported; write %s"}
+	javaName        = rule{"spel-syntax", "there is no %s here; write %s"}
+	newObject       = rule{"spel-syntax", "nothing is made with new here; call a function of the package: name(x)"}
+	instanceOf      = rule{"spel-syntax", "types are not asked for here; call a function of the package that tells: name(x)"}
+	template        = rule{"spel-syntax", "an expression stands alone, without #{ and }; write %s"}
+	placeholder     = rule{"spel-syntax", "${...} is not filled in here; write the name of a constant or variable of the package"}
+	braces          = rule{"spel-syntax", "a list stands in brackets; write %s"}
+	selection       = rule{"spel-syntax", "%s is not supported; write %s"}
+	rangeOperator   = rule{"not-supported", ".. is not supported; write %s"}
+	wordOperator    = rule{"spel-syntax", "%s is not an operator here; write %s"}
+	doubledQuote    = rule{"spel-syntax", "two texts follow each other; a quote inside of text is written \\' or the text in the other quotes: %s"}
+	nullWord        = rule{"spel-syntax", "null is not known here; write nil"}
+	assignment      = rule{"expression-syntax", "= does not compare; write =="}
+	loneHash        = rule{"expression-syntax", "# stands before the name of a parameter, and alone for an element inside any(...), map(...) and their like"}
 )

@@ -3,6 +3,7 @@ package keyexpr
 import (
 	"go/constant"
 	"go/types"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -51,7 +52,11 @@ func (c *checker) key() *Key {
 			c.at(let, letInList)
 			continue
 		}
-		k.Elems = append(k.Elems, c.keyElement(n))
+		x := c.keyElement(n)
+		if x != nil && slices.ContainsFunc(k.Elems, func(y Node) bool { return reflect.DeepEqual(x, y) }) {
+			c.at(n, repeatedElem, c.quote(n))
+		}
+		k.Elems = append(k.Elems, x)
 	}
 	if c.failed() {
 		return k

@@ -59,7 +59,7 @@ func TestSpellingsThatMeanTheSameAreOne(t *testing.T) {
 		{"Do", "key", "in.UserID", []string{"in.UserID", "#in.UserID", "#p2.UserID"}},
 		{"Do", "key", "matches", []string{"matches", "#matches"}},
 		{"Do", "key", `req.Labels["x"]`, []string{"req.Labels.x", "req.Labels['x']", `req?.Labels?.["x"]`}},
-		{"Do", "key", `let x = lower(id); [x, n, x]`, []string{"let x = lower(#id); [x,n,x]", "let x=lower(id);[x, n, x]"}},
+		{"Do", "key", `let x = lower(id); [x, n, upper(x)]`, []string{"let x = lower(#id); [x,n,upper(x)]", "let x=lower(id);[x, n, upper(x)]"}},
 		{"Do", "key", "lower(id)", []string{"let y = id; lower(y)", "lower(id)"}},
 		{"Do", "key", `id ?: "none"`, []string{"id ?: 'none'", "#id?:'none'"}},
 		{"Do", "key", `req.Acct.ID ?: req.Labels["a"] ?: "none"`, []string{"req.Acct.ID ?: (req.Labels.a ?: 'none')", "req.Acct?.ID ?: req.Labels.a ?: 'none'"}},
