@@ -198,6 +198,14 @@ func (m *memory) locateShort(c *counter, key []byte) place {
 	return place{hash: uint32(h), meta: c.num<<8 | code, shard: uint32(h >> m.shift)}
 }
 
+// hashOf returns what place.hash was for the key of e, an entry of c in s.
+func (m *memory) hashOf(s *shard, e *entry, c *counter) uint32 {
+	if n := e.meta & 0xff; n <= inlineKey {
+		return uint32(maphash.Bytes(m.seed, e.key[:n]) ^ c.mix)
+	}
+	return uint32(maphash.String(m.seed, s.long.all[e.side()]) ^ c.mix)
+}
+
 // stored returns what is stored of a key: itself or, if it is long, its digest.
 func stored(key []byte, digest *[sha256.Size]byte) []byte {
 	if len(key) <= keyLimit {
@@ -284,7 +292,7 @@ func (m *memory) sweep(s *shard, now int64, n uint32, slots []slot) {
 		if !m.clear(s, c, e, now, n == sweepFull) || inUse(e, slots) {
 			continue
 		}
-		s.remove(s.hand, c.rule)
+		s.remove(m.hashOf(s, e, c), s.hand, c.rule)
 		m.live.Add(-1)
 	}
 }
@@ -324,7 +332,7 @@ func (m *memory) reset(c *counter, key []byte) {
 	s := &m.shards[p.shard]
 	s.mu.Lock()
 	if i, e := s.find(p, key); e != nil {
-		s.remove(i, c.latest().rule)
+		s.remove(p.hash, i, c.latest().rule)
 		m.live.Add(-1)
 	}
 	s.mu.Unlock()

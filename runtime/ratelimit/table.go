@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 )
 
@@ -14,10 +15,12 @@ const (
 	digestKey = 255
 	freeEntry = maxPolicies<<8 | 255
 
-	chunkBits   = 5 // entries per chunk: 32 fill an allocation class exactly
-	chunkLen    = 1 << chunkBits
-	headBits    = 6
-	headLen     = 1 << headBits
+	// Entries and pages are allocated by these, which fill allocation classes exactly.
+	fewLen  = 32
+	manyLen = 256
+
+	pageLen     = 7  // with the count and the link, a cache line
+	pageLoad    = 4  // entries per page: those that are still to be split have up to twice as many
 	keptRingLen = 16 // rings above this are not kept for reuse
 )
 
@@ -32,12 +35,22 @@ const (
 type entry struct {
 	last int64 // time of the latest charge; µs
 	base int64
-	part uint32
-	next uint32 // index of the next entry in the same bucket, or of the next free one
-	hash uint32
+	part uint32 // of a free entry, the index of the next free one
 	meta uint32 // number of the policy << 8 | length of the key or a code
 	key  [inlineKey]byte
 }
+
+// page lists entries whose hashes end alike. The entry behind a slot is looked at
+// only if the whole hash is that of the key, so it is nearly always the right one.
+type page struct {
+	hash [pageLen]uint32
+	n    uint32 // slots in use, the first ones; all of them if there is a next page
+	slot [pageLen]uint32
+	next uint32 // index among the spare ones of that with what has no room here, or 0
+}
+
+// side returns the index of a key that is not inline.
+func (e *entry) side() uint32 { return binary.NativeEndian.Uint32(e.key[:]) }
 
 func newEntry() entry { return entry{last: longAgo, base: longAgo} }
 
@@ -49,26 +62,29 @@ type place struct {
 }
 
 // shard is a part of the table: a hash table by linear hashing (W. Litwin, 1980),
-// which splits one bucket at a time, so that no insertion waits for the whole to
+// which splits one page at a time, so that no insertion waits for the whole to
 // be rehashed. Entries stay where they are. Everything is guarded by mu.
 type shard struct {
 	mu     sync.Mutex
 	recent *entry // that recall found last, or nil
 
-	heads   []*[headLen]uint32 // of the buckets' chains
-	buckets uint32
-	mask    uint32 // the least 2^n - 1 that has an index for each bucket
+	pages  blocks[page]
+	count  uint32       // of pages
+	mask   uint32       // the least 2^n - 1 that has an index for each page
+	spare  blocks[page] // index 0 is not used
+	spares uint32       // the highest index ever used
+	idle   uint32       // chain of those that are not in use
 
-	chunks  []*[chunkLen]entry // index 0 is not used
-	used    uint32             // the highest index ever used
-	free    uint32             // chain of free entries below
-	entries uint32
-	hand    uint32 // where the search for expired entries goes on
+	entries blocks[entry] // index 0 is not used
+	used    uint32        // the highest index ever used
+	free    uint32        // chain of free entries below
+	live    uint32        // entries in use
+	hand    uint32        // where the search for expired entries goes on
 
 	long    side[string]
 	rings   side[ring]
 	records side[*record]
-	_       [24]byte // fills up to cache lines
+	_       [48]byte // fills up to cache lines
 }
 
 // side keeps what does not fit into an entry. Index 0 is not used.
@@ -93,36 +109,67 @@ func (s *side[T]) add() uint32 {
 
 func (s *side[T]) remove(i uint32) { s.free = append(s.free, i) }
 
-func (s *shard) entry(i uint32) *entry { return &s.chunks[i>>chunkBits][i%chunkLen] }
+// blocks is a slice that grows without being copied: by a few at first and then by
+// many, so that a small table is small, and of a large one the pointers stay in the
+// processor's cache.
+type blocks[T any] struct {
+	few  []*[fewLen]T // of the first manyLen
+	many []*[manyLen]T
+}
 
-func (s *shard) head(hash uint32) *uint32 {
+func (b *blocks[T]) at(i uint32) *T {
+	if i < manyLen {
+		return &b.few[i/fewLen][i%fewLen]
+	}
+	return &b.many[i/manyLen-1][i%manyLen]
+}
+
+// reach makes room for index i, the one after the last.
+func (b *blocks[T]) reach(i uint32) {
+	switch {
+	case i < manyLen && i/fewLen == uint32(len(b.few)):
+		b.few = append(b.few, new([fewLen]T))
+	case i >= manyLen && i/manyLen-1 == uint32(len(b.many)):
+		b.many = append(b.many, new([manyLen]T))
+	}
+}
+
+func (s *shard) entry(i uint32) *entry { return s.entries.at(i) }
+
+// page returns the first page of a hash. There is one.
+func (s *shard) page(hash uint32) *page {
 	b := hash & s.mask
-	if b >= s.buckets {
+	if b >= s.count {
 		b &= s.mask >> 1
 	}
-	return &s.heads[b>>headBits][b%headLen]
+	return s.pages.at(b)
 }
 
 // find returns the index and the entry of key at p, or 0 and nil.
 func (s *shard) find(p place, key []byte) (uint32, *entry) {
-	if s.buckets == 0 {
+	if s.count == 0 {
 		return 0, nil
 	}
-	for i := *s.head(p.hash); i != 0; {
-		e := s.entry(i)
-		if e.hash == p.hash && e.meta == p.meta && s.holds(e, key) {
-			return i, e
+	for b := s.page(p.hash); ; b = s.spare.at(b.next) {
+		for j := range b.hash[:b.n] {
+			if b.hash[j] != p.hash {
+				continue
+			}
+			if e := s.entry(b.slot[j]); e.meta == p.meta && s.holds(e, key) {
+				return b.slot[j], e
+			}
 		}
-		i = e.next
+		if b.next == 0 {
+			return 0, nil
+		}
 	}
-	return 0, nil
 }
 
 // recall is find for a key that may be the one that was asked for last.
 func (s *shard) recall(p place, key []byte) *entry {
 	// Entries stay where they are, and a free one matches no key, so whatever
 	// recent points to can be asked.
-	if e := s.recent; e != nil && e.hash == p.hash && e.meta == p.meta && s.holds(e, key) {
+	if e := s.recent; e != nil && e.meta == p.meta && s.holds(e, key) {
 		return e
 	}
 	_, e := s.find(p, key)
@@ -137,28 +184,27 @@ func (s *shard) holds(e *entry, key []byte) bool {
 	if len(key) <= inlineKey {
 		return string(e.key[:len(key)]) == string(key)
 	}
-	return s.long.all[binary.NativeEndian.Uint32(e.key[:])] == string(key)
+	return s.long.all[e.side()] == string(key)
 }
 
 // insert adds an entry for key at p, where it has none. Its state is that of
 // newEntry; the caller gives it a ring if its algorithm needs one.
 func (s *shard) insert(p place, key []byte) *entry {
-	s.entries++
-	for s.buckets < s.entries {
+	s.live++
+	for s.count*pageLoad < s.live {
 		s.split()
 	}
 	i := s.free
 	if i != 0 {
-		s.free = s.entry(i).next
+		s.free = s.entry(i).part
 	} else {
-		if s.used++; s.used>>chunkBits == uint32(len(s.chunks)) {
-			s.chunks = append(s.chunks, new([chunkLen]entry))
-		}
+		s.used++
+		s.entries.reach(s.used)
 		i = s.used
 	}
 	e := s.entry(i)
 	*e = newEntry()
-	e.hash, e.meta = p.hash, p.meta
+	e.meta = p.meta
 	if len(key) <= inlineKey {
 		copy(e.key[:], key)
 	} else {
@@ -166,21 +212,41 @@ func (s *shard) insert(p place, key []byte) *entry {
 		s.long.all[j] = string(key)
 		binary.NativeEndian.PutUint32(e.key[:], j)
 	}
-	head := s.head(e.hash)
-	e.next, *head = *head, i
+	s.put(s.page(p.hash), p.hash, i)
 	return e
 }
 
-// remove takes out entry i of a policy with the given rule.
-func (s *shard) remove(i uint32, r rule) {
-	e := s.entry(i)
-	link := s.head(e.hash)
-	for *link != i {
-		link = &s.entry(*link).next
+// put adds entry i to b, or to a page after it.
+func (s *shard) put(b *page, hash, i uint32) {
+	for b.n == pageLen {
+		if b.next == 0 {
+			b.next = s.newSpare()
+		}
+		b = s.spare.at(b.next)
 	}
-	*link = e.next
+	b.hash[b.n], b.slot[b.n] = hash, i
+	b.n++
+}
+
+// newSpare returns the index of an empty page that is not in use.
+func (s *shard) newSpare() uint32 {
+	if i := s.idle; i != 0 {
+		b := s.spare.at(i)
+		s.idle, b.next = b.next, 0
+		return i
+	}
+	s.spares++
+	s.spare.reach(s.spares)
+	return s.spares
+}
+
+// remove takes out entry i of a policy with the given rule, whose key has the given
+// hash.
+func (s *shard) remove(hash, i uint32, r rule) {
+	s.take(s.page(hash), i)
+	e := s.entry(i)
 	if n := e.meta & 0xff; n == longKey || n == digestKey {
-		j := binary.NativeEndian.Uint32(e.key[:])
+		j := e.side()
 		s.long.all[j] = ""
 		s.long.remove(j)
 	}
@@ -200,35 +266,75 @@ func (s *shard) remove(i uint32, r rule) {
 		}
 		s.records.remove(e.part)
 	}
-	e.meta, e.next, s.free = freeEntry, s.free, i
-	s.entries--
+	e.meta, e.part, s.free = freeEntry, s.free, i
+	s.live--
 }
 
-// split adds a bucket, and moves to it what belongs there from the one bucket that
+// take takes entry i out of the pages from first on, and puts the last one in its place.
+func (s *shard) take(first *page, i uint32) {
+	b := first
+	for !slices.Contains(b.slot[:b.n], i) {
+		b = s.spare.at(b.next)
+	}
+	j := slices.Index(b.slot[:b.n], i)
+	before, last := first, first
+	for last.next != 0 {
+		before, last = last, s.spare.at(last.next)
+	}
+	last.n--
+	b.hash[j], b.slot[j] = last.hash[last.n], last.slot[last.n]
+	if last.n == 0 {
+		s.cut(before) // last, unless that is the first
+	}
+}
+
+// cut takes the pages after b out of use. They are empty.
+func (s *shard) cut(b *page) {
+	for b.next != 0 {
+		i := b.next
+		spare := s.spare.at(i)
+		b.next = spare.next
+		spare.next, s.idle = s.idle, i
+	}
+}
+
+// split adds a page, and moves to it what belongs there from the one page that
 // held it so far.
 func (s *shard) split() {
-	b := s.buckets
-	if b%headLen == 0 {
-		s.heads = append(s.heads, new([headLen]uint32))
-	}
-	s.buckets++
-	if b > s.mask {
+	i := s.count
+	s.pages.reach(i)
+	s.count++
+	if i > s.mask {
 		s.mask = s.mask<<1 | 1
 	}
-	if b == 0 {
+	if i == 0 {
 		return
 	}
-	to := &s.heads[b>>headBits][b%headLen]
-	b0 := b & (s.mask >> 1)
-	link := &s.heads[b0>>headBits][b0%headLen]
-	for *link != 0 {
-		i := *link
-		e := s.entry(i)
-		if e.hash&s.mask != b {
-			link = &e.next
-			continue
+	to := s.pages.at(i)
+	from := s.pages.at(i & (s.mask >> 1))
+	last, n := from, uint32(0) // where the next one that stays goes
+	for b := from; ; b = s.spare.at(b.next) {
+		count := b.n
+		for j := range count {
+			hash, slot := b.hash[j], b.slot[j]
+			if hash&s.mask == i {
+				s.put(to, hash, slot)
+				continue
+			}
+			if n == pageLen {
+				last, n = s.spare.at(last.next), 0
+			}
+			last.hash[n], last.slot[n] = hash, slot
+			n++
 		}
-		*link = e.next
-		e.next, *to = *to, i
+		if b.next == 0 {
+			break
+		}
 	}
+	last.n = n
+	for b := last; b.next != 0; {
+		b = s.spare.at(b.next)
+		b.n = 0
+	}
+	s.cut(last)
 }
