@@ -255,6 +255,34 @@ func TestCF14AnInvalidFileLeavesTheLastGoodOne(t *testing.T) {
 		after("limits: {login: {max: 0}}\n", 7, 2, true)
 		after("limits: {nobody: {max: 5}}\n", 7, 3, true)
 		after("limits: {login: {max: 8}}\n", 8, 4, false)
+		if got := w.Stats(); got.Applied != 3 || got.Failed != 2 || time.Since(got.AppliedAt) > 3*policyfile.DefaultInterval {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestAFileThatIsNeverLeftAloneIsRead writes a file faster than it is looked at.
+func TestAFileThatIsNeverLeftAloneIsRead(t *testing.T) {
+	t.Parallel()
+	path := write(t, t.TempDir(), "limits.yaml", "limits: {login: {max: 6}}\n")
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t)
+		w, err := policyfile.Watch(t.Context(), path, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		const pause = policyfile.DefaultInterval / 20
+		for i := range 12 * policyfile.DefaultInterval / pause {
+			replace(t, path, fmt.Sprintf("limits: {login: {max: %d}} # %d\n", 7, i))
+			time.Sleep(pause)
+			if i == 5*policyfile.DefaultInterval/pause && policy(t, l, "login").Limit != 6 {
+				t.Error("was read while it was written")
+			}
+		}
+		if p := policy(t, l, "login"); p.Limit != 7 || w.Err() != nil {
+			t.Errorf("%+v, %v", p, w.Err())
+		}
 	})
 }
 

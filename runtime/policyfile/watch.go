@@ -15,8 +15,12 @@ import (
 const DefaultInterval = time.Second
 
 // settling is the part of the interval for which a changed file must stay the same
-// before it is read.
-const settling = 10
+// before it is read, and restless the number of intervals after which it is read though
+// it has not.
+const (
+	settling = 10
+	restless = 10
+)
 
 // Watcher applies a file to a Limiter whenever it changes. It is safe for concurrent
 // use.
@@ -30,10 +34,22 @@ type Watcher struct {
 
 	reloading sync.Mutex // held while the file is read and applied
 	sources   []source
-	unsettled bool // a change was seen, and it may go on
+	changedAt time.Time // when a change was seen that may go on, or zero
 
-	mu  sync.Mutex
-	err error
+	mu    sync.Mutex
+	err   error
+	stats Stats
+}
+
+// Stats counts what a Watcher has done, for a metric and an alert on it.
+type Stats struct {
+	// Applied is how often files were applied, the first time included, and AppliedAt
+	// when that was last.
+	Applied   uint64
+	AppliedAt time.Time
+	// Failed is how often files could not be read or applied, so that the ones before
+	// stayed in force.
+	Failed uint64
 }
 
 // WatchOption changes what Watch makes; an Option is one too.
@@ -51,7 +67,7 @@ func (o Option) watch(w *Watcher) error {
 }
 
 // WithInterval is how often the files are looked at, at least 1 ms; DefaultInterval if it is not
-// given. A change is in force after 1.1 intervals at the latest.
+// given. A file that is written at once is in force after 1.1 intervals at the latest.
 func WithInterval(d time.Duration) WatchOption {
 	return watchOption(func(w *Watcher) error {
 		if d < time.Millisecond {
@@ -84,7 +100,7 @@ func OnReload(f func(err error)) WatchOption {
 //
 // The files are looked at in intervals. Replace them by renaming, as Kubernetes does with a
 // ConfigMap: what is written in place is applied when it has stayed the same for a tenth of the
-// interval.
+// interval, or has gone on changing for ten.
 //
 // Watch starts one goroutine, which ends when ctx is done or the Watcher is closed. What
 // is overridden then stays so.
@@ -124,13 +140,19 @@ func (w *Watcher) Reload() error {
 // reload is Reload. The caller holds w.reloading.
 func (w *Watcher) reload() error {
 	f, err := load(w.path)
-	w.sources, w.unsettled = f.sources, false
+	w.sources, w.changedAt = f.sources, time.Time{}
 	if err == nil {
 		err = w.binding.Apply(f)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.err = err
+	if err != nil {
+		w.stats.Failed++
+	} else {
+		w.stats.Applied++
+		w.stats.AppliedAt = time.Now()
+	}
 	return err
 }
 
@@ -143,6 +165,14 @@ func (w *Watcher) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return errors.Join(w.err, w.binding.lateErr())
+}
+
+// Stats returns what the Watcher has done so far. A Watch that returns an error leaves
+// nothing to ask.
+func (w *Watcher) Stats() Stats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stats
 }
 
 func (w *Watcher) run(ctx context.Context) {
@@ -180,12 +210,13 @@ func (w *Watcher) look() (news, unsettled bool, err error) {
 			changed = true
 		}
 	}
-	switch {
-	case !changed && w.unsettled:
-		w.unsettled = false
+	switch pending := !w.changedAt.IsZero(); {
+	case pending && (!changed || time.Since(w.changedAt) >= restless*w.interval):
 		return true, false, w.reload()
 	case changed:
-		w.unsettled = true
+		if !pending {
+			w.changedAt = time.Now()
+		}
 		return false, true, nil
 	}
 	before := w.binding.lateErr()
