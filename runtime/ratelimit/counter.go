@@ -63,6 +63,7 @@ type counter struct {
 
 	algorithm algorithm
 	calendar  *calendar
+	staggered bool    // each key has windows of its own, one after the other
 	queue     *leaky  // the algorithm, if its calls wait for their turn
 	locks     []int64 // µs
 
@@ -106,6 +107,7 @@ func newCounter(p Policy, num int, rules rules, exceptions *Exceptions, records 
 	if p.Algorithm == TimeQuota {
 		c.capacity = p.Limit
 	}
+	c.staggered = p.Algorithm == TimeQuota || p.Algorithm == FixedWindow && c.calendar == nil || p.Algorithm == TokenBucket && p.Refill == Interval
 	switch {
 	case p.Mode == Off:
 		c.kind = off

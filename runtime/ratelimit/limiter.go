@@ -97,8 +97,8 @@ func WithClock(c Clock) Option {
 // A counter is dropped only when it would decide as a new one, so that no flood of
 // keys frees a key that was refused or has used a part of its limit. When there is
 // no room for a new key's counter, the key shares one overflow counter per policy
-// with all others that found no room. That refuses more than counters of their own
-// would, never less, and the decision is marked Degraded.
+// with all others that found no room. Then no key is admitted more than Policy.Bound
+// says of one, and mostly less, and the decision is marked Degraded.
 func WithMaxKeys(n int) Option {
 	return func(l *Limiter) {
 		if n < 1 {

@@ -301,19 +301,30 @@ func (m *memory) sweep(s *shard, now int64, n uint32, slots []slot) {
 // the clock was set back for good, an idle key would hold its place until the time
 // that it was charged at comes again.
 func (m *memory) clear(s *shard, c *counter, e *entry, now int64, settle bool) bool {
-	if c.rule == recorded {
-		r := s.records.all[e.part]
-		now = m.nowFor(c, now)
-		view, t, off := c.settleRecord(r, now)
-		if settle && view == r {
-			c.moved(r, t, off)
+	if c.rule != recorded {
+		if settle {
+			c.settle(e, now)
 		}
-		return view == &blank
+		return c.clearAt(e)+c.lingers(now) <= now
 	}
-	if settle {
-		c.settle(e, now)
+	r := s.records.all[e.part]
+	now = m.nowFor(c, now)
+	view, t, off := c.settleRecord(r, now)
+	if settle && view == r {
+		c.moved(r, t, off)
 	}
-	return c.clearAt(e) <= now
+	return view == &blank && (c.lingers(now) == 0 || now+r.off >= c.clears(r)+c.window)
+}
+
+// lingers returns for how much longer than it says something an entry is kept. The
+// windows of the spill begin at other times than those of a key. A key whose window has
+// ended and that then shares the spill could get the rest of one window and all of
+// the next, at once after its own.
+func (c *counter) lingers(now int64) int64 {
+	if c.staggered && c.spill.clearAt.Load() > now {
+		return c.window
+	}
+	return 0
 }
 
 func inUse(e *entry, slots []slot) bool {

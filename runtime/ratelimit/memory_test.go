@@ -302,3 +302,86 @@ func TestExpiredCounterThatIsAboutToBeUsedIsNotReclaimed(t *testing.T) {
 		}
 	}
 }
+
+// A key that comes to share the overflow counter, and leaves it, is admitted no more
+// within any time than one that has a counter of its own all along.
+func TestTheOverflowHoldsTheBound(t *testing.T) {
+	t.Parallel()
+	policies := []ratelimit.Policy{
+		{Algorithm: ratelimit.SlidingLog},
+		{Algorithm: ratelimit.FixedWindow},
+		{Algorithm: ratelimit.FixedWindow, Lock: []time.Duration{time.Second}},
+		{Algorithm: ratelimit.FixedWindow, Align: ratelimit.AlignMinute},
+		{Algorithm: ratelimit.SlidingWindow, Segments: 2},
+		{Algorithm: ratelimit.SlidingWindow, Segments: 7},
+		{Algorithm: ratelimit.TokenBucket},
+		{Algorithm: ratelimit.TokenBucket, Burst: 5},
+		{Algorithm: ratelimit.TokenBucket, Refill: ratelimit.Interval},
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p := rapid.SampledFrom(policies).Draw(t, "policy")
+		p.ID, p.Limit, p.Key = "p", 3, "k"
+		if p.Window = time.Minute; p.Align != "" {
+			p.Window = 0
+		}
+		clock := ratelimittest.NewClock(time.Unix(0, 0))
+		l := ratelimit.New(ratelimit.WithMaxKeys(rapid.IntRange(1, 2).Draw(t, "max")), ratelimit.WithClock(clock))
+		gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{p}})
+		at := map[string][]time.Duration{}
+		now := time.Duration(0)
+		for range rapid.IntRange(1, 30).Draw(t, "calls") {
+			d := rapid.SampledFrom([]time.Duration{0, time.Second, 29 * time.Second, 30 * time.Second, 59 * time.Second, time.Minute}).Draw(t, "after")
+			clock.Advance(d)
+			now += d
+			key := rapid.SampledFrom([]string{"a", "a", "b", "c"}).Draw(t, "key")
+			for range rapid.SampledFrom([]int{1, 2, 3}).Draw(t, "times") {
+				if gate.Allow(context.Background(), []byte(key)) == nil {
+					at[key] = append(at[key], now)
+				}
+			}
+		}
+		bound := p.Bound()
+		for key, times := range at {
+			for i := range times {
+				for j := i; j < len(times); j++ {
+					if n, most := int64(j-i+1), bound.Most(times[j]-times[i]+time.Microsecond); n > most {
+						t.Fatalf("%s: %d admitted from %v to %v, at most %d are", key, n, times[i], times[j], most)
+					}
+				}
+			}
+		}
+	})
+}
+
+// A key gets no more from the end of a window of its own and two windows of the overflow
+// counter than from two windows.
+func TestAWindowOfTheOverflowIsNoThirdOne(t *testing.T) {
+	t.Parallel()
+	for _, p := range []ratelimit.Policy{{Algorithm: ratelimit.FixedWindow}, {Algorithm: ratelimit.FixedWindow, Lock: []time.Duration{time.Second}}} {
+		p.ID, p.Limit, p.Key, p.Window = "p", 3, "k", time.Minute
+		clock := ratelimittest.NewClock(time.Unix(0, 0))
+		gate := ratelimit.New(ratelimit.WithMaxKeys(1), ratelimit.WithClock(clock)).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{p}})
+		admitted := 0
+		call := func(key string, times int) {
+			for range times {
+				if gate.Allow(context.Background(), []byte(key)) == nil && key == "a" {
+					admitted++
+				}
+			}
+		}
+		call("a", 1)
+		clock.Advance(30 * time.Second)
+		call("b", 1)
+		clock.Advance(29 * time.Second)
+		admitted = 0
+		call("a", 2)
+		clock.Advance(time.Second)
+		call("c", 1)
+		call("a", 3)
+		clock.Advance(30 * time.Second)
+		call("a", 3)
+		if most := p.Bound().Most(31*time.Second + time.Microsecond); int64(admitted) > most {
+			t.Errorf("%v, lock %v: %d admitted within 31 s, at most %d are", p.Algorithm, p.Lock, admitted, most)
+		}
+	}
+}
