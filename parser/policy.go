@@ -23,6 +23,9 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 		Method:  m.Name,
 		Request: m.Context >= 0,
 	}
+	if !scope.Request {
+		scope.NoRequest = whyNoCarrier(m.Sig, b.pkg.Types)
+	}
 	var (
 		limits   []directive.Limit
 		policies []*Policy
