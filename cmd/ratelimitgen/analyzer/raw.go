@@ -116,7 +116,7 @@ func (c *checker) rawUse(x ast.Expr, stack []ast.Node) {
 		return
 	}
 	v, ok := c.TypesInfo.Uses[id].(*types.Var)
-	if !ok || !isLocal(v) && !c.isParam(v) {
+	if !ok || !c.follows(v) {
 		return
 	}
 	methods := c.limitedMethods(v.Type())
@@ -145,7 +145,7 @@ func isLocal(v *types.Var) bool {
 type fate struct {
 	kept    bool              // nobody can call a limited method on it
 	wrapped bool              // it is kept because it is given to a constructor
-	in      *types.Var        // the local variable or parameter that it is put in
+	in      *types.Var        // the variable or parameter that it is put in
 	given   bool              // it is put there by a call of the parameter's function
 	method  *ast.SelectorExpr // that selects a limited method of it
 	stack   []ast.Node        // of method
@@ -269,7 +269,7 @@ func (c *checker) fateIn(id *ast.Ident, x ast.Expr, methods []string) fate {
 	if id.Name == "_" {
 		return fate{kept: true}
 	}
-	if v, ok := c.TypesInfo.ObjectOf(id).(*types.Var); ok && (isLocal(v) || c.isParam(v)) && c.visible(x, methods) && shows(v.Type(), methods) {
+	if v, ok := c.TypesInfo.ObjectOf(id).(*types.Var); ok && c.follows(v) && c.visible(x, methods) && shows(v.Type(), methods) {
 		return fate{in: v}
 	}
 	return fate{kept: !c.visible(x, methods)}

@@ -14,6 +14,8 @@ func (c *checker) uses(file *ast.File) {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			c.rebinds(n, stack)
+		case *ast.ReturnStmt:
+			c.returns(n, stack)
 		case *ast.SelectorExpr:
 			switch sel := c.TypesInfo.Selections[n]; {
 			case sel == nil:
@@ -44,13 +46,13 @@ func (c *checker) declared(files []*source) []*types.Func {
 			case *ast.FuncDecl:
 				if fn, ok := c.TypesInfo.Defs[n.Name].(*types.Func); ok && n.Body != nil {
 					c.takes(fn.Signature())
-					c.declares(fn.Signature())
+					c.declares(fn.Signature(), n.Body)
 					functions = append(functions, fn)
 				}
 			case *ast.FuncLit:
 				if sig, ok := c.TypesInfo.TypeOf(n).(*types.Signature); ok {
 					c.takes(sig)
-					c.declares(sig)
+					c.declares(sig, n.Body)
 				}
 			}
 		}

@@ -9,15 +9,16 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 )
 
-// A raw value may pass through local variables and parameters on its way to a
+// A raw value may pass through local variables, results and parameters on its way to a
 // constructor. What is done with one of these is judged when all of its uses are
 // known: a use matters if a raw value that was put there reaches it.
 
-// way is what is known of a local variable, or of a parameter of a function whose body
-// is looked at.
+// way is what is known of a local variable, or of a parameter or named result of a
+// function whose body is looked at.
 type way struct {
 	v       *types.Var
 	param   bool
+	result  bool
 	leaks   []leak   // raw values that are put there
 	wrapped []site   // uses that give it to a constructor
 	escapes []site   // uses after which anything may call its methods
@@ -69,19 +70,45 @@ func (c *checker) way(v *types.Var) *way {
 	return w
 }
 
-// isParam reports whether v is a parameter all of whose uses can be looked at.
-func (c *checker) isParam(v *types.Var) bool {
+// follows reports whether all uses of v can be looked at.
+func (c *checker) follows(v *types.Var) bool {
 	w := c.ways[v]
-	return w != nil && w.param
+	return isLocal(v) || w != nil && (w.param || w.result)
 }
 
-// declares notes the parameters of a function that is written here.
-func (c *checker) declares(sig *types.Signature) {
+// declares notes the parameters and results of a function that is written here. What
+// the results hold may be returned at any time if something recovers from a panic.
+func (c *checker) declares(sig *types.Signature, body *ast.BlockStmt) {
 	for v := range sig.Params().Variables() {
 		if c.raw[v] == nil && len(c.limitedMethods(v.Type())) > 0 {
 			c.way(v).param = true
 		}
 	}
+	for v := range sig.Results().Variables() {
+		if v.Name() != "" && len(c.limitedMethods(v.Type())) > 0 {
+			c.way(v).result = !contains(body, func(n ast.Node) bool { _, is := n.(*ast.DeferStmt); return is })
+		}
+	}
+}
+
+// returns notes that a return without values, with this stack, gives away the results.
+func (c *checker) returns(n *ast.ReturnStmt, stack []ast.Node) {
+	if results := c.enclosingResults(stack); results != nil && len(n.Results) == 0 {
+		for v := range results.Variables() {
+			if w := c.ways[v]; w != nil {
+				w.escapes = append(w.escapes, siteOf(v, n, stack))
+			}
+		}
+	}
+}
+
+func contains(n ast.Node, is func(ast.Node) bool) bool {
+	found := false
+	ast.Inspect(n, func(n ast.Node) bool {
+		found = found || n != nil && is(n)
+		return !found
+	})
+	return found
 }
 
 // siteOf is where n, which has this stack, stands in the function that declares v.
@@ -108,7 +135,7 @@ func (c *checker) rebinds(n *ast.AssignStmt, stack []ast.Node) {
 			continue
 		}
 		v, ok := c.TypesInfo.Uses[id].(*types.Var) // := may assign, too
-		if !ok || !isLocal(v) && !c.isParam(v) || siteOf(v, n, stack).lit || c.jumps(stack) {
+		if !ok || !c.follows(v) || siteOf(v, n, stack).lit || c.jumps(stack) {
 			continue
 		}
 		again := slices.ContainsFunc(stack, func(n ast.Node) bool {
@@ -129,11 +156,7 @@ func (c *checker) jumps(stack []ast.Node) bool {
 	decl := stack[1]
 	found, ok := c.gotos[decl]
 	if !ok {
-		ast.Inspect(decl, func(n ast.Node) bool {
-			b, ok := n.(*ast.BranchStmt)
-			found = found || ok && b.Tok == token.GOTO
-			return !found
-		})
+		found = contains(decl, func(n ast.Node) bool { b, is := n.(*ast.BranchStmt); return is && b.Tok == token.GOTO })
 		c.gotos[decl] = found
 	}
 	return found
@@ -179,8 +202,8 @@ func (c *checker) leaks(k leak, f fate) {
 	}
 }
 
-// settle reports the leaks into local variables and parameters that are not only given
-// to a constructor. All uses of them are known then.
+// settle reports the leaks into variables and parameters that are not only given to a
+// constructor. All uses of them are known then.
 func (c *checker) settle() {
 	for _, w := range c.ways {
 		w.rebound = slices.DeleteFunc(w.rebound, func(r region) bool { // by a raw value
@@ -191,7 +214,7 @@ func (c *checker) settle() {
 	c.spread(func(w *way) *bool { return &w.leaves }, (*way).escaped)
 	for _, w := range c.ways {
 		for _, k := range w.leaks {
-			if w.escaped(k.at) || !isLocal(w.v) && !(w.param && w.isWrapped(k.at)) {
+			if w.escaped(k.at) || !c.follows(w.v) || w.param && !w.isWrapped(k.at) {
 				c.leaks(k, fate{})
 			}
 		}
