@@ -24,7 +24,7 @@ func (m *method) body() []jen.Code {
 		body = append(body, m.declareCharges()...)
 	}
 	if !m.settles() {
-		body = append(body, m.ask())
+		body = append(body, m.ask()...)
 		return append(body, m.returned(m.call(m.Name)))
 	}
 	body = append(body,
@@ -150,8 +150,9 @@ func (m *method) buffers() []jen.Code {
 	return []jen.Code{jen.Var().List(bufs...).Index(jen.Lit(64)).Byte()}
 }
 
-// ask renders the question to the gate and the way out on refusal.
-func (m *method) ask() jen.Code {
+// ask renders the question to the gate and the way out on refusal. A question of
+// several lines is a statement of its own.
+func (m *method) ask() []jen.Code {
 	p := m.policy[0]
 	plain := len(m.policy) == 1 && p.limit == nil && m.OnLimit != directive.OnLimitWait
 	var call *jen.Statement
@@ -163,14 +164,19 @@ func (m *method) ask() jen.Code {
 	default:
 		call = m.gateCall("AllowN", "", m.key(p), m.cost(p))
 	}
-	if !m.returnsErr() {
-		return jen.If(call.Op("!=").Nil()).Block(m.refuse()...)
+	long := !plain && m.chargeVar == ""
+	if !m.returnsErr() && !long {
+		return []jen.Code{jen.If(call.Op("!=").Nil()).Block(m.refuse()...)}
 	}
 	op := ":="
-	if m.results != nil {
+	if m.returnsErr() && m.results != nil {
 		op = "="
 	}
-	return jen.If(jen.Id(m.err).Op(op).Add(call), jen.Id(m.err).Op("!=").Nil()).Block(m.refuse()...)
+	ask, refused := jen.Id(m.err).Op(op).Add(call), jen.Id(m.err).Op("!=").Nil()
+	if long {
+		return []jen.Code{ask, jen.If(refused).Block(m.refuse()...)}
+	}
+	return []jen.Code{jen.If(ask, refused).Block(m.refuse()...)}
 }
 
 // gateCall renders a call of a method of the gate, the second one if the caller

@@ -2,6 +2,7 @@ package generator
 
 import (
 	"fmt"
+	"go/token"
 	"go/types"
 	"regexp"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/parser"
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 // method is a method of a wrapper with the names that it uses.
@@ -215,6 +217,10 @@ func (w *wrapper) methodScope(pm *parser.Method) *scope {
 	mention(f.imports.alias[runtimePath])
 	mention(f.imports.alias["context"])
 	mention(f.imports.alias[httpPath])
+	if slices.ContainsFunc(pm.Policies, func(p *parser.Policy) bool { return p.MaxExpr != nil && p.Algorithm == ratelimit.TimeQuota }) {
+		mention(f.imports.alias["time"])
+		s.reserve("int64")
+	}
 	return s
 }
 
@@ -225,12 +231,25 @@ var (
 
 func (m *method) limited() bool { return len(m.Policies) > 0 }
 
-// argName names a parameter that the source does not name.
+// argName names a parameter that the source does not name: after its type, unless that
+// gives a name that means something else.
 func argName(t types.Type) string {
 	if isContext(t) {
 		return "ctx"
 	}
-	return "arg"
+	t = types.Unalias(t)
+	if p, ok := t.(*types.Pointer); ok {
+		t = types.Unalias(p.Elem())
+	}
+	n, ok := t.(*types.Named)
+	if !ok || n.Obj().Pkg() == nil {
+		return "arg"
+	}
+	name := lowerFirst(n.Obj().Name())
+	if name == n.Obj().Name() || name == n.Obj().Pkg().Name() || types.Universe.Lookup(name) != nil || token.IsKeyword(name) {
+		return "arg"
+	}
+	return name
 }
 
 func isContext(t types.Type) bool {

@@ -1,6 +1,8 @@
 package generator
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dave/jennifer/jen"
@@ -25,13 +27,13 @@ func (m *method) specDecl() *jen.Statement {
 
 func (f *file) policyFields(p *ratelimit.Policy) []jen.Code {
 	fields := []jen.Code{
-		field("ID", jen.Lit(p.ID)),
-		field("Directive", jen.Lit(p.Directive)),
+		field("ID", text(p.ID)),
+		field("Directive", text(p.Directive)),
 	}
 	if p.Global {
 		fields = append(fields, field("Global", jen.True()))
 	} else {
-		fields = append(fields, field("Key", jen.Lit(p.Key)))
+		fields = append(fields, field("Key", text(p.Key)))
 	}
 	fields = append(fields, field("Algorithm", f.algorithm(p.Algorithm)))
 	switch {
@@ -72,7 +74,7 @@ func (f *file) policyFields(p *ratelimit.Policy) []jen.Code {
 		{"OnEmpty", p.OnEmpty != ratelimit.DenyEmpty, func() *jen.Statement { return jen.Id(f.runtime(onEmptyNames[p.OnEmpty])) }},
 		{"OnError", p.OnError != ratelimit.LocalOnError, func() *jen.Statement { return jen.Id(f.runtime(onErrorNames[p.OnError])) }},
 		{"Store", p.Store != "", func() *jen.Statement { return jen.Lit(p.Store) }},
-		{"Message", p.Message != "", func() *jen.Statement { return jen.Lit(p.Message) }},
+		{"Message", p.Message != "", func() *jen.Statement { return text(p.Message) }},
 		{"Status", p.Status != 0, func() *jen.Statement { return jen.Lit(p.Status) }},
 	} {
 		if o.set {
@@ -88,6 +90,16 @@ func (f *file) algorithm(a ratelimit.Algorithm) jen.Code {
 		return jen.Id(f.runtime(name))
 	}
 	return jen.Lit(string(a))
+}
+
+// text renders a string that people wrote: as they wrote it, between backquotes, if that
+// saves escapes and can be done.
+func text(s string) *jen.Statement {
+	hidden := strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) })
+	if strings.ContainsAny(s, `"\\`) && !hidden && strconv.CanBackquote(s) {
+		return jen.Id("`" + s + "`")
+	}
+	return jen.Lit(s)
 }
 
 // field renders one line of a composite literal.

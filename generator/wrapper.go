@@ -64,7 +64,7 @@ func (w *wrapper) reserveParams(pm *parser.Method) {
 	s := w.methodScope(pm)
 	for _, tuple := range []*types.Tuple{pm.Sig.Params(), pm.Sig.Results()} {
 		for v := range tuple.Variables() {
-			if name := s.allot(v.Name(), "arg"); strings.HasPrefix(name, w.stem(pm)) {
+			if name := s.allot(v.Name(), argName(v.Type())); strings.HasPrefix(name, w.stem(pm)) {
 				w.file.scope.reserve(name)
 			}
 		}

@@ -2,6 +2,8 @@ package parser
 
 import (
 	"bytes"
+	"fmt"
+	"go/token"
 	"go/types"
 
 	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
@@ -64,18 +66,68 @@ func carrierOf(sig *types.Signature) (int, Carrier) {
 	return -1, NoCarrier
 }
 
+// whyNoCarrier says of a signature without one which parameter comes close to it, and
+// why it is none, or "".
+func whyNoCarrier(sig *types.Signature, pkg *types.Package) string {
+	for i := range sig.Params().Len() {
+		v := sig.Params().At(i)
+		t, name := v.Type(), "parameter "+v.Name()
+		if v.Name() == "" || v.Name() == "_" {
+			name = fmt.Sprintf("parameter %d", i+1)
+		}
+		if s, ok := t.(*types.Slice); ok && sig.Variadic() && i == sig.Params().Len()-1 {
+			one := types.NewTuple(types.NewParam(token.NoPos, nil, "", s.Elem()))
+			if _, c := carrierOf(types.NewSignatureType(nil, nil, nil, one, nil, false)); c != NoCarrier {
+				return name + " is variadic, so that a call may have none or several"
+			}
+			continue
+		}
+		typeName := types.TypeString(t, func(p *types.Package) string {
+			if p == pkg {
+				return ""
+			}
+			return p.Name()
+		})
+		_, isParam := types.Unalias(t).(*types.TypeParam)
+		switch m := methodOf(t, "Context"); {
+		case m == nil && types.IsInterface(t):
+		case m == nil:
+			if p := types.NewPointer(t); returnsContext(methodOf(p, "Context")) {
+				return fmt.Sprintf("%s is no pointer, and only *%s has the method Context", name, typeName)
+			}
+		case !returnsContext(m):
+			return fmt.Sprintf("the method Context of %s is not func() context.Context", name)
+		case isParam:
+			return fmt.Sprintf("the type of %s is a type parameter, %s, so that it cannot be told whether it is nil before its method Context is called", name, typeName)
+		case !types.Comparable(t):
+			return fmt.Sprintf("%s cannot be compared, so that it cannot be told whether there is one before its method Context is called", name)
+		}
+	}
+	return ""
+}
+
 // hasContext reports whether values of t, which may be nil, have a method Context that
 // returns a context.Context.
 func hasContext(t types.Type) bool {
 	if _, ok := types.Unalias(t).(*types.TypeParam); ok || !types.Comparable(t) {
 		return false
 	}
-	m := types.NewMethodSet(t).Lookup(nil, "Context")
+	return returnsContext(methodOf(t, "Context"))
+}
+
+// methodOf is the exported method of t that has a name, or nil.
+func methodOf(t types.Type, name string) *types.Signature {
+	m := types.NewMethodSet(t).Lookup(nil, name)
 	if m == nil {
-		return false
+		return nil
 	}
-	sig, ok := m.Type().(*types.Signature)
-	return ok && sig.Params().Len() == 0 && sig.Results().Len() == 1 &&
+	sig, _ := m.Type().(*types.Signature)
+	return sig
+}
+
+// returnsContext reports whether sig is func() context.Context.
+func returnsContext(sig *types.Signature) bool {
+	return sig != nil && sig.Params().Len() == 0 && sig.Results().Len() == 1 &&
 		isNamed(types.Unalias(sig.Results().At(0).Type()), "context", "Context")
 }
 

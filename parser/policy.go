@@ -25,6 +25,9 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 		Method:  m.Name,
 		Request: m.Context >= 0,
 	}
+	if !scope.Request {
+		scope.NoRequest = whyNoCarrier(m.Sig, b.pkg.Types)
+	}
 	var (
 		limits   []directive.Limit
 		fixed    []directive.Limit // limits, with constants as if they were written

@@ -80,7 +80,7 @@ var serviceJoinedSpec = ratelimit.Spec{
 	Policies: []ratelimit.Policy{{
 		ID:        "github.com/ratelimitgen/ratelimitgen/bench/keys.Service.Joined",
 		Directive: "max=5 key=`lower(req.Email) + \"|\" + string(req.Shard % 16)`",
-		Key:       "lower(req.Email) + \"|\" + string(req.Shard % 16)",
+		Key:       `lower(req.Email) + "|" + string(req.Shard % 16)`,
 		Algorithm: ratelimit.SlidingLog,
 		Limit:     5,
 		Window:    time.Minute,

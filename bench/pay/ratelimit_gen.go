@@ -248,10 +248,11 @@ func serviceTokenBucketKey(buf []byte, account string) []byte {
 //	max=80000000 window=1s algorithm=token-bucket
 func (s *RateLimitedService) TwoPolicies(ctx context.Context, account string) error {
 	var buf1 [64]byte
-	if err := s.twoPolicies.AllowAll(ctx, []ratelimit.Charge{
+	err := s.twoPolicies.AllowAll(ctx, []ratelimit.Charge{
 		{Key: serviceTwoPoliciesKey1(buf1[:0], account), Cost: 1},
 		{Cost: 1},
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	return s.next.TwoPolicies(ctx, account)

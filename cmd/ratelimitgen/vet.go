@@ -4,6 +4,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/ast"
+	goparser "go/parser"
+	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,6 +22,7 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/cmd/ratelimitgen/analyzer"
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser"
+	"github.com/ratelimitgen/ratelimitgen/parser/load"
 	"github.com/ratelimitgen/ratelimitgen/parser/scan"
 )
 
@@ -145,7 +149,7 @@ func (v *vetting) patterns() []string {
 }
 
 func (v *vetting) load(mode packages.LoadMode, patterns []string) ([]*packages.Package, error) {
-	cfg := &packages.Config{Context: v.ctx, Mode: mode, Dir: v.Dir, Tests: v.tests}
+	cfg := &packages.Config{Context: v.ctx, Mode: mode, Dir: v.Dir, Tests: v.tests, ParseFile: parseFile}
 	if v.Tags != "" {
 		cfg.BuildFlags = []string{"-tags=" + v.Tags}
 	}
@@ -306,20 +310,65 @@ func (v *vetting) tally(reports []*analyzer.Report) string {
 	return text + "; reflection and unsafe are not seen"
 }
 
+// parseFile parses a file for go/packages, and says of syntax errors where they are.
+func parseFile(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
+	file, err := goparser.ParseFile(fset, name, src, goparser.AllErrors|goparser.ParseComments)
+	if file != nil {
+		err = load.Unadjusted(fset.File(file.FileStart), err)
+	}
+	return file, err
+}
+
 // errNotVetted says why little can be said of p: by the first error that has a place.
 func (v *vetting) errNotVetted(p *packages.Package) diag.Diagnostic {
-	e := p.Errors[0]
-	if i := slices.IndexFunc(p.Errors, func(e packages.Error) bool { return strings.Contains(e.Pos, ":") }); i >= 0 {
-		e = p.Errors[i]
-	}
-	d := diag.Diagnostic{Code: "not-compiled", Message: fmt.Sprintf("package %s does not compile, so not all of it could be vetted: %s", p.PkgPath, e.Msg)}
-	if m := placeForm.FindStringSubmatch(e.Pos); m != nil {
-		d.Pos.File = relative(v.Dir, m[1])
-		d.Pos.Line, _ = strconv.Atoi(m[2]) // digits
-		d.Pos.Col, _ = strconv.Atoi(m[3])
-		d.Pos.Col = max(d.Pos.Col, 1)
+	msg, pos := firstError(p)
+	d := diag.Diagnostic{Code: "not-compiled", Message: fmt.Sprintf("package %s does not compile, so not all of it could be vetted: %s", p.PkgPath, msg)}
+	if pos.IsValid() {
+		d.Pos = diag.Pos{File: relative(v.Dir, pos.Filename), Line: pos.Line, Col: max(pos.Column, 1)}
 	}
 	return d
+}
+
+// firstError is the first error of p of which the place in its file is known, not the
+// one that "//line" comments say, as it is in what the go command prints. Without one
+// it is any, at its place if it has one.
+func firstError(p *packages.Package) (msg string, pos token.Position) {
+	typeErrors := 0
+	for _, e := range p.Errors {
+		switch e.Kind {
+		case packages.ParseError:
+			if pos = placeOf(e.Pos); pos.IsValid() { // from parseFile
+				return e.Msg, pos
+			}
+		case packages.TypeError:
+			if typeErrors == len(p.TypeErrors) {
+				continue
+			}
+			t := p.TypeErrors[typeErrors]
+			typeErrors++
+			if pos = t.Fset.PositionFor(t.Pos, false); pos.IsValid() {
+				return t.Msg, pos
+			}
+		}
+	}
+	for _, e := range p.Errors {
+		if pos = placeOf(e.Pos); pos.IsValid() {
+			return e.Msg, pos
+		}
+	}
+	return p.Errors[0].Msg, token.Position{}
+}
+
+// placeOf reads a place as go/packages gives it.
+func placeOf(text string) token.Position {
+	m := placeForm.FindStringSubmatch(text)
+	if m == nil {
+		return token.Position{}
+	}
+	pos := token.Position{Filename: m[1]}
+	pos.Line, _ = strconv.Atoi(m[2]) // digits
+	pos.Column, _ = strconv.Atoi(m[3])
+	return pos
 }
 
 // placeForm is how go/packages gives a place: file:line or file:line:column.

@@ -175,6 +175,30 @@ func TestVetSaysThatAPackageDoesNotCompile(t *testing.T) {
 	}
 }
 
+func TestVetSaysWhereAPackageDoesNotCompileInTheFileItself(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, code, want string }{
+		{"types", "var x int = \"\"", "4:13"},
+		{"syntax", "var x = f(\nvar y = g(", "5:1"},
+		{"imports", "import \"example.com/none\"\n\nvar x = none.X", "4:8"},
+		{"cycle", "import \"example.com/m/cycle\"\n\nvar x cycle.T", "4:8"},
+	}
+	files := map[string]string{"pay/pay.go": paySource}
+	for _, tt := range tests {
+		files[tt.name+"/p.go"] = strings.Replace(bypassSource, "bypass", tt.name, 1)
+	}
+	dir := vetted(t, files)
+	for _, tt := range tests {
+		writeFile(t, filepath.Join(dir, tt.name, "broken.go"), []byte("package "+tt.name+"\n\n//line other.y:70\n"+tt.code+"\n"))
+	}
+	_, _, stderr := vet(t, dir, "./...")
+	for _, tt := range tests {
+		if want := tt.name + "/broken.go:" + tt.want + ": error: package example.com/m/" + tt.name + " does not compile"; !strings.Contains(stderr, want) {
+			t.Errorf("%q was not printed, but\n%s", want, stderr)
+		}
+	}
+}
+
 func TestVetCountsLimitedFunctionsByTheirConstructors(t *testing.T) {
 	t.Parallel()
 	dir := vetted(t, map[string]string{

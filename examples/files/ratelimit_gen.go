@@ -105,10 +105,11 @@ func (f *RateLimitedFs) Open(name string) (afero.File, error) {
 //	max=20 window=1m algorithm=fixed-window cost=`flag == readOnly ? 1 : 5`
 func (f *RateLimitedFs) OpenFile(name string, flag int, perm os.FileMode) (afero.File, error) {
 	var buf1 [64]byte
-	if err := f.openFile.AllowAll(context.Background(), []ratelimit.Charge{
+	err := f.openFile.AllowAll(context.Background(), []ratelimit.Charge{
 		{Key: fsOpenFileKey1(buf1[:0], name), Cost: 1},
 		{Cost: fsOpenFileCost2(flag)},
-	}); err != nil {
+	})
+	if err != nil {
 		var zero afero.File
 		return zero, err
 	}

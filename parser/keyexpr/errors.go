@@ -56,6 +56,7 @@ var (
 // Dimensions.
 var (
 	noRequest     = rule{"no-request", "%s is not known: no parameter of the method is a context.Context, an *http.Request, or has a method Context() context.Context"}
+	noRequestFrom = rule{"no-request", "%s is not known: %s; add a context.Context"}
 	ipText        = rule{"address-in-expression", "the caller's address is an element of its own, not text; write a tuple: ip, ..."}
 	globalAlone   = rule{"global-not-alone", "global means all calls together and cannot be combined; leave it out"}
 	nestedTuple   = rule{"nested-tuple", "a tuple cannot stand inside a tuple; write its elements one after the other"}

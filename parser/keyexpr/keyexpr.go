@@ -85,6 +85,9 @@ type Scope struct {
 	Results *types.Tuple
 	// Request is set if the method has a parameter that tells who is calling.
 	Request bool
+	// NoRequest says why a parameter that comes close to it does not, "" if there is
+	// none.
+	NoRequest string
 }
 
 // Problem is something wrong with an expression.

@@ -71,7 +71,11 @@ func (c *checker) dimension(n *ast.IdentifierNode) (dim Node, ok bool) {
 func (c *checker) told(n ast.Node, kind DimKind) Node {
 	c.named = true
 	if !c.scope.Request {
-		c.at(n, noRequest, c.quote(n))
+		if c.scope.NoRequest != "" {
+			c.at(n, noRequestFrom, c.quote(n), c.scope.NoRequest)
+		} else {
+			c.at(n, noRequest, c.quote(n))
+		}
 		return nil
 	}
 	if kind == IP {

@@ -44,7 +44,7 @@ func emptyBodies(file *ast.File) {
 }
 
 // Unadjusted gives syntax errors their places in file itself, not those that "//line"
-// comments say.
+// comments say, and their order there.
 func Unadjusted(file *token.File, err error) error {
 	var list scanner.ErrorList
 	if !errors.As(err, &list) {
@@ -53,6 +53,7 @@ func Unadjusted(file *token.File, err error) error {
 	for _, e := range list {
 		e.Pos = file.PositionFor(file.Pos(e.Pos.Offset), false)
 	}
+	list.Sort()
 	return list
 }
 

@@ -119,11 +119,9 @@ func run(p *analysis.Pass, o *options) (any, error) {
 		files:   map[string]*token.File{},
 		raw:     map[*types.Var]*wrapped{},
 		becomes: map[ast.Expr]types.Type{},
-		pending: map[*types.Var][]leak{},
-		wrapped: map[*types.Var]bool{},
-		escaped: map[*types.Var]bool{},
-		params:  map[*types.Var]bool{},
-		given:   map[*types.Var][]*types.Var{},
+		ways:    map[*types.Var]*way{},
+		bound:   map[*types.Var]callee{},
+		gotos:   map[ast.Node]bool{},
 	}
 	if len(p.Files) == 0 {
 		return c.report, nil
@@ -162,14 +160,9 @@ type checker struct {
 
 	raw     map[*types.Var]*wrapped // that hold a raw value as an interface
 	becomes map[ast.Expr]types.Type // what interfaces are converted to
-	// Of local variables, and of parameters of functions with a body in a file that is
-	// looked at: the leaks into them, whether they are given to a constructor, whether
-	// anything else may call their methods, and what is put in a parameter.
-	pending map[*types.Var][]leak
-	wrapped map[*types.Var]bool
-	escaped map[*types.Var]bool
-	params  map[*types.Var]bool
-	given   map[*types.Var][]*types.Var
+	ways    map[*types.Var]*way
+	bound   map[*types.Var]callee // what variables hold that are assigned to once
+	gotos   map[ast.Node]bool     // whether a declaration has one
 }
 
 // source is a file of the package.

@@ -106,7 +106,7 @@ func analyze(t *testing.T, dir string, flags ...string) []*Report {
 
 func TestUsesPastALimitAreReported(t *testing.T) {
 	t.Parallel()
-	dir := module(t, "methods", "conversions", "interface", "wrapped", "wiring", "builders", "decorators", "functions", "typelevel", "generic", "excuses", "tests")
+	dir := module(t, "methods", "conversions", "interface", "wrapped", "wiring", "builders", "ways", "legal", "decorators", "functions", "typelevel", "generic", "excuses", "tests")
 	generate(t, dir)
 	unpack(t, filepath.Join(dir, "wrapped"), "by-hand") // methods of types that are there now
 	const wire = "example.com/m/excuses/wire."

@@ -2,13 +2,9 @@ package analyzer
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
-	"maps"
 	"slices"
-
-	"golang.org/x/tools/go/types/typeutil"
-
-	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 )
 
 // A value of a limited interface is a wrapper or something made of one, wherever it
@@ -119,20 +115,23 @@ func (c *checker) rawUse(x ast.Expr, stack []ast.Node) {
 	if !ok {
 		return
 	}
-	if v, ok := c.TypesInfo.Uses[id].(*types.Var); ok && (isLocal(v) || c.params[v]) && !c.escaped[v] {
-		methods := c.limitedMethods(v.Type())
-		if len(methods) == 0 {
-			return
-		}
-		switch f := c.fateOf(x, methods, stack); {
-		case f.wrapped:
-			c.wrapped[v] = true
-		case f.kept:
-		case f.in != nil && f.in.Kind() == types.ParamVar:
-			c.given[f.in] = append(c.given[f.in], v)
-		default:
-			c.escaped[v] = true
-		}
+	v, ok := c.TypesInfo.Uses[id].(*types.Var)
+	if !ok || !c.follows(v) {
+		return
+	}
+	methods := c.limitedMethods(v.Type())
+	if len(methods) == 0 {
+		return
+	}
+	w, at := c.way(v), siteOf(v, x, stack)
+	switch f := c.fateOf(x, methods, stack); {
+	case f.wrapped:
+		w.wrapped = append(w.wrapped, at)
+	case f.kept:
+	case f.in != nil && f.given:
+		w.given = append(w.given, gift{at, c.way(f.in)})
+	default:
+		w.escapes = append(w.escapes, at)
 	}
 }
 
@@ -142,115 +141,12 @@ func isLocal(v *types.Var) bool {
 	return v.Kind() == types.LocalVar && types.IsInterface(v.Type())
 }
 
-// declares notes the parameters of a function that is declared here with a body: all
-// uses of them can be looked at.
-func (c *checker) declares(fn *types.Func) {
-	for v := range fn.Signature().Params().Variables() {
-		if c.raw[v] == nil && len(c.limitedMethods(v.Type())) > 0 {
-			c.params[v] = true
-		}
-	}
-}
-
-// parameter returns the parameter that argument x of a call becomes, and the function
-// that has it: one that is declared, called by its name. It is nil if there is none.
-func (c *checker) parameter(call *ast.CallExpr, x ast.Expr) (*types.Func, int) {
-	i := slices.Index(call.Args, x)
-	fn := typeutil.StaticCallee(c.TypesInfo, call)
-	if i < 0 || fn == nil {
-		return nil, 0
-	}
-	fn = fn.Origin()
-	sig := fn.Signature()
-	if n := sig.Params().Len(); i >= n || sig.Variadic() && i == n-1 {
-		return nil, 0
-	}
-	return fn, i
-}
-
-// onlyWraps notes which parameters of the functions declared here are only given to a
-// constructor, for packages that import this one.
-func (c *checker) onlyWraps(functions []*types.Func) {
-	for _, fn := range functions {
-		f := new(wrapsParams)
-		for i := range fn.Signature().Params().Len() {
-			if v := fn.Signature().Params().At(i); c.wraps(v) && !c.escaped[v] {
-				f.Params = append(f.Params, i)
-			}
-		}
-		if len(f.Params) > 0 {
-			c.ExportObjectFact(fn, f)
-		}
-	}
-}
-
-// leak is a place where a raw value gets into limited interfaces.
-type leak struct {
-	x       ast.Expr
-	stack   []ast.Node
-	sources []*types.TypeName // the interfaces
-	diag    diag.Diagnostic
-}
-
-// leaks reports a leak: at once, or when all uses of the variable are known that the
-// value is put in.
-func (c *checker) leaks(k leak, f fate) {
-	switch {
-	case f.kept:
-	case f.in != nil:
-		k.stack = slices.Clone(k.stack)
-		c.pending[f.in] = append(c.pending[f.in], k)
-	case c.find(k.x, k.stack, k.diag):
-		for _, tn := range k.sources {
-			c.report.Raw[nameOf(tn)] = true
-		}
-	}
-}
-
-// settle reports the leaks into local variables and parameters that are not only given
-// to a constructor. All uses of them are known then.
-func (c *checker) settle() {
-	c.spread(c.wrapped)
-	for v := range c.given {
-		c.escaped[v] = c.escaped[v] || !c.wraps(v)
-	}
-	c.spread(c.escaped)
-	for v, list := range c.pending {
-		for _, k := range list {
-			if c.escaped[v] || !isLocal(v) && !c.wraps(v) {
-				c.leaks(k, fate{})
-			}
-		}
-	}
-	clear(c.pending)
-}
-
-// wraps reports whether a parameter is given to a constructor.
-func (c *checker) wraps(v *types.Var) bool { return c.params[v] && c.wrapped[v] }
-
-// spread adds to set what is put in the parameters that it has.
-func (c *checker) spread(set map[*types.Var]bool) {
-	var add func(v *types.Var)
-	add = func(v *types.Var) {
-		for _, from := range c.given[v] {
-			if !set[from] {
-				set[from] = true
-				add(from)
-			}
-		}
-	}
-	for _, v := range slices.Collect(maps.Keys(set)) {
-		if set[v] {
-			add(v)
-		}
-	}
-}
-
 // fate is what becomes of a raw value.
 type fate struct {
 	kept    bool              // nobody can call a limited method on it
 	wrapped bool              // it is kept because it is given to a constructor
-	in      *types.Var        // the local variable or parameter that it is put in
+	in      *types.Var        // the variable or parameter that it is put in
+	given   bool              // it is put there by a call of the parameter's function
 	method  *ast.SelectorExpr // that selects a limited method of it
 	stack   []ast.Node        // of method
 }
@@ -258,6 +154,7 @@ type fate struct {
 // fateOf says what becomes of the value of x, which has the given limited methods
 // and the last of stack as its parent.
 func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
+	held := false // x is a literal that holds the value
 	for len(stack) > 0 {
 		parent := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -269,10 +166,36 @@ func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
 			if slices.Contains(methods, n.Sel.Name) {
 				return fate{method: n, stack: stack}
 			}
-			return fate{kept: true}
-		case *ast.BinaryExpr: // a comparison
-			return fate{kept: true}
+			return fate{kept: !held}
+		case *ast.BinaryExpr, *ast.SwitchStmt, *ast.CaseClause: // a comparison
+			return fate{kept: !held}
+		case *ast.UnaryExpr:
+			if held { // a literal's address
+				x = n
+				continue
+			}
+		case *ast.KeyValueExpr, *ast.CompositeLit:
+			lit, ok := n.(*ast.CompositeLit)
+			if kv, keyed := n.(*ast.KeyValueExpr); keyed && kv.Value == x {
+				lit, ok = stack[len(stack)-1].(*ast.CompositeLit)
+				stack = stack[:len(stack)-1]
+			}
+			if !ok || !c.visible(x, methods) {
+				break
+			}
+			if _, is := coreType(c.TypesInfo.TypeOf(lit)).(*types.Struct); is {
+				x, held = lit, true
+				continue
+			}
+			if r, is := stack[len(stack)-1].(*ast.RangeStmt); is && r.X == lit && r.Tok == token.DEFINE && !held {
+				if id, is := r.Value.(*ast.Ident); is {
+					return c.fateIn(id, x, methods)
+				}
+			}
 		case *ast.TypeAssertExpr:
+			if s, ok := stack[max(len(stack)-2, 0)].(*ast.TypeSwitchStmt); ok && n.Type == nil {
+				return fate{kept: c.onlyHidden(s, methods)}
+			}
 			return fate{kept: n.Type != nil && !shows(c.TypesInfo.TypeOf(n.Type), methods)}
 		case *ast.CallExpr:
 			fun := c.TypesInfo.Types[n.Fun]
@@ -281,16 +204,19 @@ func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
 				continue
 			}
 			sig, ok := coreType(fun.Type).(*types.Signature)
-			if ok && len(n.Args) == 2 && n.Args[0] == x && c.constructs(sig) != nil {
+			if ok && len(n.Args) == 2 && n.Args[0] == x && c.constructs(sig) != nil && types.IsInterface(sig.Params().At(0).Type()) {
 				return fate{kept: true, wrapped: true}
 			}
-			if fn, i := c.parameter(n, x); fn != nil && c.visible(x, methods) {
-				f := new(wrapsParams)
-				switch v := fn.Signature().Params().At(i); {
-				case fn.Pkg() == c.Pkg && len(c.limitedMethods(v.Type())) > 0:
-					return fate{in: v}
-				case fn.Pkg() != nil && fn.Pkg() != c.Pkg && c.ImportObjectFact(fn, f) && slices.Contains(f.Params, i):
-					return fate{kept: true, wrapped: true}
+			if callee, i := c.parameter(n, x); i >= 0 && c.visible(x, methods) {
+				v := callee.sig.Params().At(i)
+				switch {
+				case callee.elsewhere(c.Pkg):
+					f := new(wrapsParams)
+					if c.ImportObjectFact(callee.fn, f) && slices.Contains(f.Params, i) {
+						return fate{kept: true, wrapped: true}
+					}
+				case len(c.limitedMethods(v.Type())) > 0:
+					return fate{in: v, given: true}
 				}
 			}
 		case *ast.AssignStmt:
@@ -315,12 +241,35 @@ func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
 	return fate{kept: !c.visible(x, methods)}
 }
 
+// onlyHidden reports whether a type switch has no case that shows one of the methods,
+// and does not use its variable where that has the type of the value.
+func (c *checker) onlyHidden(n *ast.TypeSwitchStmt, methods []string) bool {
+	for _, clause := range n.Body.List {
+		clause := clause.(*ast.CaseClause)
+		for _, t := range clause.List {
+			if shows(c.TypesInfo.TypeOf(t), methods) {
+				return false
+			}
+		}
+		v := c.TypesInfo.Implicits[clause]
+		if v == nil || !shows(v.Type(), methods) {
+			continue
+		}
+		for n := range ast.Preorder(clause) {
+			if id, ok := n.(*ast.Ident); ok && c.TypesInfo.Uses[id] == v {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // fateIn is the fate of the value of x in the variable id.
 func (c *checker) fateIn(id *ast.Ident, x ast.Expr, methods []string) fate {
 	if id.Name == "_" {
 		return fate{kept: true}
 	}
-	if v, ok := c.TypesInfo.ObjectOf(id).(*types.Var); ok && isLocal(v) && c.visible(x, methods) {
+	if v, ok := c.TypesInfo.ObjectOf(id).(*types.Var); ok && c.follows(v) && c.visible(x, methods) && shows(v.Type(), methods) {
 		return fate{in: v}
 	}
 	return fate{kept: !c.visible(x, methods)}
@@ -335,6 +284,9 @@ func (c *checker) visible(x ast.Expr, methods []string) bool {
 
 // shows reports whether t is an interface with one of the methods.
 func shows(t types.Type, methods []string) bool {
+	if t == nil { // of code with errors
+		return false
+	}
 	iface, ok := t.Underlying().(*types.Interface)
 	if !ok {
 		return false

@@ -12,6 +12,10 @@ import (
 func (c *checker) uses(file *ast.File) {
 	ast.PreorderStack(file, nil, func(n ast.Node, stack []ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.AssignStmt:
+			c.rebinds(n, stack)
+		case *ast.ReturnStmt:
+			c.returns(n, stack)
 		case *ast.SelectorExpr:
 			switch sel := c.TypesInfo.Selections[n]; {
 			case sel == nil:
@@ -19,10 +23,6 @@ func (c *checker) uses(file *ast.File) {
 				c.rawUse(n, stack)
 			default:
 				c.methodUse(n, sel, stack)
-			}
-		case *ast.FuncLit:
-			if sig, ok := c.TypesInfo.TypeOf(n).(*types.Signature); ok {
-				c.takes(sig)
 			}
 		case *ast.Ident:
 			if fn, ok := c.TypesInfo.Uses[n].(*types.Func); ok && fn.Signature().Recv() == nil {
@@ -37,21 +37,28 @@ func (c *checker) uses(file *ast.File) {
 }
 
 // declared lists the functions and methods with bodies that files declare, and notes
-// their parameters.
+// the parameters of these and of function literals.
 func (c *checker) declared(files []*source) []*types.Func {
 	var functions []*types.Func
 	for _, f := range files {
-		for _, d := range f.syntax.Decls {
-			decl, ok := d.(*ast.FuncDecl)
-			if !ok || decl.Body == nil {
-				continue
-			}
-			if fn, ok := c.TypesInfo.Defs[decl.Name].(*types.Func); ok {
-				c.takes(fn.Signature())
-				c.declares(fn)
-				functions = append(functions, fn)
+		for n := range ast.Preorder(f.syntax) {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if fn, ok := c.TypesInfo.Defs[n.Name].(*types.Func); ok && n.Body != nil {
+					c.takes(fn.Signature())
+					c.declares(fn.Signature(), n.Body)
+					functions = append(functions, fn)
+				}
+			case *ast.FuncLit:
+				if sig, ok := c.TypesInfo.TypeOf(n).(*types.Signature); ok {
+					c.takes(sig)
+					c.declares(sig, n.Body)
+				}
 			}
 		}
+	}
+	for _, f := range c.sources {
+		c.binds(f.syntax)
 	}
 	return functions
 }

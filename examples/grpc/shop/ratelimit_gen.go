@@ -53,7 +53,7 @@ var ordersPlaceSpec = ratelimit.Spec{
 	File:   "shop.go",
 	Policies: []ratelimit.Policy{{
 		ID:        "github.com/ratelimitgen/ratelimitgen/examples/grpc/shop.Orders.Place",
-		Directive: "max=2 window=1m key=user message=\"two orders a minute\"",
+		Directive: `max=2 window=1m key=user message="two orders a minute"`,
 		Key:       "user",
 		Algorithm: ratelimit.SlidingLog,
 		Limit:     2,

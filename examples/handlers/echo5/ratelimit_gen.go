@@ -92,7 +92,7 @@ var apiLoginSpec = ratelimit.Spec{
 	Policies: []ratelimit.Policy{{
 		ID:        "github.com/ratelimitgen/ratelimitgen/examples/handlers/echo5.API.Login",
 		Directive: "max=1 window=1m key=`[ip, request.query(\"user\")]` count=`err != nil`",
-		Key:       "[ip, request.query(\"user\")]",
+		Key:       `[ip, request.query("user")]`,
 		Algorithm: ratelimit.SlidingLog,
 		Limit:     1,
 		Window:    time.Minute,
@@ -165,7 +165,7 @@ var apiReportSpec = ratelimit.Spec{
 	Policies: []ratelimit.Policy{{
 		ID:        "github.com/ratelimitgen/ratelimitgen/examples/handlers/echo5.API.Report",
 		Directive: "max=1 window=1m key=`[ip, route, request.header(\"X-Tenant\")]` status=503 message=\"busy\"",
-		Key:       "[ip, route, request.header(\"X-Tenant\")]",
+		Key:       `[ip, route, request.header("X-Tenant")]`,
 		Algorithm: ratelimit.SlidingLog,
 		Limit:     1,
 		Window:    time.Minute,

@@ -93,7 +93,7 @@ var apiLoginSpec = ratelimit.Spec{
 	Policies: []ratelimit.Policy{{
 		ID:        "github.com/ratelimitgen/ratelimitgen/examples/handlers/gin.API.Login",
 		Directive: "max=1 window=1m key=`[ip, request.query(\"user\")]` count=`c.Writer.Status() == 401`",
-		Key:       "[ip, request.query(\"user\")]",
+		Key:       `[ip, request.query("user")]`,
 		Algorithm: ratelimit.SlidingLog,
 		Limit:     1,
 		Window:    time.Minute,
@@ -168,7 +168,7 @@ var apiReportSpec = ratelimit.Spec{
 	Policies: []ratelimit.Policy{{
 		ID:        "github.com/ratelimitgen/ratelimitgen/examples/handlers/gin.API.Report",
 		Directive: "max=1 window=1m key=`[ip, route, request.header(\"X-Tenant\")]` status=503 message=\"busy\"",
-		Key:       "[ip, route, request.header(\"X-Tenant\")]",
+		Key:       `[ip, route, request.header("X-Tenant")]`,
 		Algorithm: ratelimit.SlidingLog,
 		Limit:     1,
 		Window:    time.Minute,
