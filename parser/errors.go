@@ -74,8 +74,12 @@ func errLimitWithoutMethod(d *directive.Directive, typ string) diag.Diagnostic {
 	return at(d, "limit-without-method", "the limit on type %s has no effect: no exported method is left that it could apply to", typ)
 }
 
-func errExcludedFile(f string, pos diag.Pos) diag.Diagnostic {
-	return diag.Diagnostic{Pos: pos, Severity: diag.Warning, Code: "excluded-file", Message: fmt.Sprintf("%s holds ratelimit directives, but the build constraints exclude it here", f)}
+func errExcludedFile(f, pkg string, pos diag.Pos) diag.Diagnostic {
+	why := "the build constraints exclude it here"
+	if pkg == "documentation" {
+		why = "no build has a file of a package that is called documentation"
+	}
+	return diag.Diagnostic{Pos: pos, Severity: diag.Warning, Code: "excluded-file", Message: fmt.Sprintf("%s holds ratelimit directives, but %s", f, why)}
 }
 
 // errSyntax reports the first thing that the parser found wrong with a file.
@@ -137,6 +141,11 @@ func errUnresolvedInterface(pos diag.Pos, name, why string) diag.Diagnostic {
 
 func errLoad(pos diag.Pos, msg string) diag.Diagnostic {
 	return diag.Diagnostic{Pos: pos, Code: "load", Message: msg}
+}
+
+// excluded is why there is nothing to do in a directory that was asked for.
+func excluded(dir string) string {
+	return fmt.Sprintf("build constraints exclude all Go files in %s; the build is that of GOOS, GOARCH, CGO_ENABLED and -tags", dir)
 }
 
 func errNoRuntime(module string, cause error) diag.Diagnostic {

@@ -152,6 +152,19 @@ func relative(dir, path string) string {
 	return path
 }
 
+// names reports whether one of the patterns is the name of dir itself.
+func (cfg *Config) names(dir string) bool {
+	return slices.ContainsFunc(cfg.Patterns, func(pattern string) bool {
+		if !build.IsLocalImport(filepath.ToSlash(pattern)) && !filepath.IsAbs(pattern) {
+			return false
+		}
+		if !filepath.IsAbs(pattern) {
+			pattern = filepath.Join(cfg.Dir, pattern)
+		}
+		return filepath.Clean(pattern) == dir
+	})
+}
+
 // parse loads the directories with directives and builds the model of each.
 func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, needs []string, stubs map[string][]byte, full bool) error {
 	var patterns []string
@@ -191,6 +204,12 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, n
 	}
 	for _, e := range loaded.Errors {
 		res.Diags.Add(errLoad(position(e.Pos), e.Msg))
+	}
+	for _, dir := range loaded.Excluded {
+		// As for the go command, such a package is nothing unless it is asked for itself.
+		if cfg.names(dir) {
+			res.Diags.Add(errLoad(diag.Pos{}, excluded(relative(cfg.Dir, dir))))
+		}
 	}
 	packages := map[string]*load.Package{}
 	for _, p := range loaded.Packages {

@@ -70,7 +70,7 @@ func Dirs(ctx context.Context, cfg Config, patterns ...string) ([]string, error)
 	var dirs []string
 	for _, p := range pkgs {
 		if len(p.Errors) > 0 {
-			return nil, &Error{Pos: p.Errors[0].Pos, Msg: p.Errors[0].Msg}
+			return nil, &Error{Pos: p.Errors[0].Pos, Msg: ld.shortened(p.Errors[0].Msg)}
 		}
 		if p.Module != nil && p.Module.Main && p.Dir != "" {
 			dirs = append(dirs, p.Dir)

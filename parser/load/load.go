@@ -162,6 +162,9 @@ type Result struct {
 	Fset     *token.FileSet
 	Packages []*Package // sorted by directory
 	Errors   []*Error
+	// Excluded are the directories of packages that were asked for and of which build
+	// constraints leave out every Go file.
+	Excluded []string
 
 	ld *loader
 }
@@ -248,6 +251,10 @@ func (cfg Config) load(ctx context.Context, patterns []string) (*Result, error) 
 		}
 		// A package without files is nothing but its errors; others are judged by
 		// their types.
+		if root.excluded {
+			res.Excluded = append(res.Excluded, root.dir)
+			continue
+		}
 		if len(root.goFiles) == 0 {
 			for i := range root.errors {
 				res.Errors = append(res.Errors, &root.errors[i])
