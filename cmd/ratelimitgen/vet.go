@@ -83,7 +83,9 @@ func (c *command) vet(args []string) int {
 	if _, err := os.ReadDir(v.Dir); err != nil {
 		return c.trouble(err)
 	}
-	v.Remember = cacheDir(os.Getenv("RATELIMITGEN_CACHE"))
+	if v.Remember, err = cacheDir(os.Getenv(cacheEnv)); err != nil {
+		return c.trouble(err)
+	}
 	res, diags, err := analyzer.Check(c.ctx, v.Config)
 	if err != nil {
 		return c.trouble(err)
