@@ -172,6 +172,10 @@ func concerned(asked []*packages.Package, limited map[string]bool) (paths []stri
 		for _, dep := range p.Imports {
 			is = is || reaches[dep.ID]
 		}
+		if unknown(p) {
+			reaches[p.ID] = true // for all that is known
+			return
+		}
 		if is {
 			reaches[p.ID] = true
 			paths = append(paths, tested(p))
@@ -185,6 +189,9 @@ func concerned(asked []*packages.Package, limited map[string]bool) (paths []stri
 	slices.Sort(paths)
 	return slices.Compact(paths), want
 }
+
+// unknown reports whether p is imported but was not found.
+func unknown(p *packages.Package) bool { return p.Name == "" && len(p.Errors) > 0 }
 
 // tested is the path of the package that p is or whose tests it holds.
 func tested(p *packages.Package) string {
@@ -223,14 +230,12 @@ func (v *vetting) run(pkgs []*packages.Package, want map[string]bool) ([]*analyz
 	wanted := func(p *packages.Package) bool {
 		return want[tested(p)] && !isTestMain(p) && (p.ForTest != "" || !augmented[p.PkgPath])
 	}
+	v.reportBroken(pkgs, wanted)
 	for _, p := range pkgs {
 		if !v.tests {
 			// Nothing limited can be reached from packages that are not loaded, and they
 			// have no syntax.
 			maps.DeleteFunc(p.Imports, func(_ string, dep *packages.Package) bool { return !loaded[dep] })
-		}
-		if wanted(p) && len(p.Errors) > 0 {
-			v.diags.Add(v.errNotVetted(p))
 		}
 	}
 	a := analyzer.New()
@@ -257,6 +262,25 @@ func (v *vetting) run(pkgs []*packages.Package, want map[string]bool) ([]*analyz
 		}
 	}
 	return reports, nil
+}
+
+// reportBroken reports the packages that do not compile: those wanted, and what they
+// depend on. Where something that a call goes through has no type, nothing is seen of
+// the call, and no error is where it stands.
+func (v *vetting) reportBroken(pkgs []*packages.Package, wanted func(*packages.Package) bool) {
+	var roots []*packages.Package
+	for _, p := range pkgs {
+		if wanted(p) {
+			roots = append(roots, p)
+		}
+	}
+	reported := map[string]bool{}
+	packages.Visit(roots, nil, func(p *packages.Package) {
+		if len(p.Errors) > 0 && !unknown(p) && !reported[p.PkgPath] {
+			reported[p.PkgPath] = true
+			v.diags.Add(v.errNotVetted(p, wanted(p)))
+		}
+	})
 }
 
 // tally takes over the findings of all packages and says what was proved.
@@ -308,13 +332,33 @@ func (v *vetting) tally(reports []*analyzer.Report) string {
 	return text + "; reflection and unsafe are not seen"
 }
 
-// errNotVetted says why little can be said of p: by the first error that has a place.
-func (v *vetting) errNotVetted(p *packages.Package) diag.Diagnostic {
+// errNotVetted says why little can be said of p or, if it was not asked for, of what
+// uses it: by the first error that has a place.
+func (v *vetting) errNotVetted(p *packages.Package, asked bool) diag.Diagnostic {
 	e := p.Errors[0]
 	if i := slices.IndexFunc(p.Errors, func(e packages.Error) bool { return strings.Contains(e.Pos, ":") }); i >= 0 {
 		e = p.Errors[i]
 	}
-	d := diag.Diagnostic{Code: "not-compiled", Message: fmt.Sprintf("package %s does not compile, so not all of it could be vetted: %s", p.PkgPath, e.Msg)}
+	if name, ok := strings.CutPrefix(e.Msg, "could not import "); ok {
+		name, _, _ = strings.Cut(name, " ")
+		if dep := p.Imports[name]; dep != nil && unknown(dep) {
+			e.Msg = strings.Join(strings.Fields(dep.Errors[0].Msg), " ") // with what to do
+		}
+	}
+	if compiler, ok := strings.CutPrefix(e.Msg, "# "); ok {
+		// The compiler's own words, in lines below the name of the package.
+		for line := range strings.Lines(compiler) {
+			if m := compilerForm.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+				e.Pos, e.Msg = m[1], m[2]
+				break
+			}
+		}
+	}
+	what := "it"
+	if !asked {
+		what = "what imports it"
+	}
+	d := diag.Diagnostic{Code: "not-compiled", Message: fmt.Sprintf("package %s does not compile, so not all of %s could be vetted: %s", p.PkgPath, what, e.Msg)}
 	if m := placeForm.FindStringSubmatch(e.Pos); m != nil {
 		d.Pos.File = relative(v.Dir, m[1])
 		d.Pos.Line, _ = strconv.Atoi(m[2]) // digits
@@ -326,6 +370,9 @@ func (v *vetting) errNotVetted(p *packages.Package) diag.Diagnostic {
 
 // placeForm is how go/packages gives a place: file:line or file:line:column.
 var placeForm = regexp.MustCompile(`^(.*?):(\d+)(?::(\d+))?$`)
+
+// compilerForm is how the compiler reports an error.
+var compilerForm = regexp.MustCompile(`^(.+?:\d+:\d+): (.+)$`)
 
 func count(n int, what string) string {
 	if n == 1 {
