@@ -3,7 +3,9 @@ package parser
 import (
 	"errors"
 	"fmt"
+	"go/build"
 	"go/scanner"
+	"path/filepath"
 	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
@@ -140,7 +142,49 @@ func errUnresolvedInterface(pos diag.Pos, name, why string) diag.Diagnostic {
 }
 
 func errLoad(pos diag.Pos, msg string) diag.Diagnostic {
-	return diag.Diagnostic{Pos: pos, Code: "load", Message: msg}
+	return diag.Diagnostic{Pos: pos, Code: "load", Message: strings.Join(strings.Fields(msg), " ")}
+}
+
+// CodeOutsideModule is the code of a pattern that leads out of the main modules.
+const CodeOutsideModule = "outside-module"
+
+// errOtherModule is about a pattern that leads into the module in dir. The go.work file is
+// work, or "".
+func errOtherModule(pattern, module, dir, work string) diag.Diagnostic {
+	d := diag.Diagnostic{Code: CodeOutsideModule}
+	if work != "" {
+		d.Message = fmt.Sprintf("%s is in module %s, which %s does not list; run: go work use %s", pattern, module, work, diag.Quote(dir))
+	} else {
+		d.Message = fmt.Sprintf("%s is in module %s, which is not the main module here; run ratelimitgen in that one (cd %s, or -C %[3]s), or list both in a go.work", pattern, module, diag.Quote(dir))
+	}
+	return d
+}
+
+// errNotInModule is about a pattern that leads out of the main modules, which are in
+// dirs, and into no other.
+func errNotInModule(pattern string, dirs []string, work string) diag.Diagnostic {
+	d := diag.Diagnostic{Code: CodeOutsideModule}
+	var names []string
+	for _, dir := range dirs[:min(len(dirs), 3)] {
+		if build.IsLocalImport(dir) || filepath.IsAbs(dir) {
+			names = append(names, diag.Quote(dir+"/..."))
+		} else {
+			names = append(names, diag.Quote("./"+dir+"/..."))
+		}
+	}
+	switch like := strings.Join(names, " "); {
+	case work == "":
+		d.Message = fmt.Sprintf("%s is not in a module; name packages of the main module, like %s", pattern, like)
+	case like == "":
+		d.Message = fmt.Sprintf("%s is not in a module, and %s lists none; run: go work use dir", pattern, work)
+	default:
+		d.Message = fmt.Sprintf("%s is not in a module that %s lists; name packages of those, like %s", pattern, work, like)
+	}
+	return d
+}
+
+func errNoModule() diag.Diagnostic {
+	return diag.Diagnostic{Code: CodeOutsideModule, Message: "there is no go.mod in this directory or above it; change to the directory of a module (cd, or -C dir), or make this one a module with go mod init"}
 }
 
 // excluded is why there is nothing to do in a directory that was asked for.

@@ -115,6 +115,21 @@ func (res *Result) relativeTo(dir string) *Result {
 // scan finds the files with directives. Patterns that only the go command can
 // resolve are resolved by it first.
 func (cfg *Config) scan(ctx context.Context) (scan.Result, error) {
+	diags, noModule, err := cfg.outside(ctx)
+	if err != nil || len(cfg.Patterns) == 0 {
+		return scan.Result{Diags: diags}, err
+	}
+	found, err := cfg.find(ctx)
+	if noModule && err == nil && len(found.Dirs)+len(found.Outputs) == 0 {
+		// Otherwise the go command says it.
+		found.Diags = slices.DeleteFunc(found.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Warning })
+		diags.Add(errNoModule())
+	}
+	found.Diags.Add(diags...)
+	return found, err
+}
+
+func (cfg *Config) find(ctx context.Context) (scan.Result, error) {
 	bctx := build.Default
 	bctx.BuildTags = strings.FieldsFunc(cmp.Or(cfg.Tags, flagTags(os.Getenv("GOFLAGS"))), func(r rune) bool { return r == ',' || r == ' ' })
 	sc := scan.Config{Dir: cfg.Dir, Patterns: cfg.Patterns, Build: &bctx}
@@ -124,6 +139,12 @@ func (cfg *Config) scan(ctx context.Context) (scan.Result, error) {
 	}
 	dirs, err := load.Dirs(ctx, load.Config{Dir: cfg.Dir, Tags: cfg.Tags}, found.Other...)
 	if err != nil {
+		for _, name := range found.Other {
+			local := "./" + filepath.ToSlash(name)
+			if !strings.Contains(name, "...") && cfg.top(local) != "" && strings.Contains(err.Error(), name) {
+				return found, fmt.Errorf("%w; the directory is named %s", err, diag.Quote(local))
+			}
+		}
 		return found, err
 	}
 	sc.Patterns = slices.DeleteFunc(slices.Clone(cfg.Patterns), func(p string) bool { return slices.Contains(found.Other, p) })

@@ -91,8 +91,16 @@ func (c *command) vet(args []string) int {
 		return c.trouble(err)
 	}
 	v.diags = diags
-	summary := "no code was vetted, as the go command may wait for what is not a file"
-	if !slices.ContainsFunc(diags, func(d diag.Diagnostic) bool { return d.Code == "irregular-file" }) {
+	has := func(code string) bool {
+		return slices.ContainsFunc(diags, func(d diag.Diagnostic) bool { return d.Code == code })
+	}
+	var summary string
+	switch {
+	case has("irregular-file"):
+		summary = "no code was vetted, as the go command may wait for what is not a file"
+	case has(parser.CodeOutsideModule):
+		summary = "no code was vetted, as not all of these packages are in a main module"
+	default:
 		if summary, err = v.analyze(res); err != nil {
 			return c.trouble(err)
 		}

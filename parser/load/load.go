@@ -257,7 +257,9 @@ func (cfg Config) load(ctx context.Context, patterns []string) (*Result, error) 
 		}
 		if len(root.goFiles) == 0 {
 			for i := range root.errors {
-				res.Errors = append(res.Errors, &root.errors[i])
+				e := &root.errors[i]
+				e.Msg = ld.shortened(e.Msg)
+				res.Errors = append(res.Errors, e)
 			}
 			continue
 		}
