@@ -183,6 +183,18 @@ func errNotInModule(pattern string, dirs []string, work string) diag.Diagnostic 
 	return d
 }
 
+// errOtherPackage is about a package that was named by its import path. Its module is ""
+// if it is of the standard library.
+func errOtherPackage(path, module string) diag.Diagnostic {
+	d := diag.Diagnostic{Code: CodeOutsideModule}
+	if module == "" {
+		d.Message = fmt.Sprintf("package %s is in the standard library; ratelimitgen only writes to main modules", path)
+	} else {
+		d.Message = fmt.Sprintf("package %s is in module %s, which is not a main module; ratelimitgen only writes to those", path, module)
+	}
+	return d
+}
+
 func errNoModule() diag.Diagnostic {
 	return diag.Diagnostic{Code: CodeOutsideModule, Message: "there is no go.mod in this directory or above it; change to the directory of a module (cd, or -C dir), or make this one a module with go mod init"}
 }

@@ -19,7 +19,6 @@ import (
 type mains struct {
 	work  string   // the go.work file, or ""
 	roots []string // directories of the modules
-	local []string // directories of what replaces other modules
 	// unknown: there are no modules, or what is wrong with them the go command will say.
 	unknown bool
 }
@@ -88,10 +87,10 @@ func (cfg *Config) top(pattern string) string {
 	return filepath.Clean(dir)
 }
 
-// has reports whether a module in root is one that packages may be named of.
+// has reports whether the module in root is a main one.
 func (m *mains) has(root string) bool {
 	info, err := os.Stat(root)
-	return err == nil && slices.ContainsFunc(slices.Concat(m.roots, m.local), func(dir string) bool {
+	return err == nil && slices.ContainsFunc(m.roots, func(dir string) bool {
 		other, err := os.Stat(dir)
 		return err == nil && os.SameFile(info, other)
 	})
@@ -147,27 +146,13 @@ func (m *mains) use(work string) error {
 	}
 	m.work = work
 	for _, use := range file.Use {
-		m.roots = append(m.roots, in(filepath.Dir(work), use.Path))
-	}
-	m.replace(filepath.Dir(work), file.Replace)
-	return nil
-}
-
-// replace adds the directories that modules are replaced by.
-func (m *mains) replace(dir string, replaced []*modfile.Replace) {
-	for _, r := range replaced {
-		if r.New.Version == "" {
-			m.local = append(m.local, in(dir, r.New.Path))
+		root := filepath.FromSlash(use.Path)
+		if !filepath.IsAbs(root) {
+			root = filepath.Join(filepath.Dir(work), root)
 		}
+		m.roots = append(m.roots, filepath.Clean(root))
 	}
-}
-
-// in is the absolute path of what is called name in dir.
-func in(dir, name string) string {
-	if name = filepath.FromSlash(name); !filepath.IsAbs(name) {
-		name = filepath.Join(dir, name)
-	}
-	return filepath.Clean(name)
+	return nil
 }
 
 // askMains asks the go command for the main modules of a run in dir.
@@ -184,15 +169,6 @@ func askMains(ctx context.Context, dir string) (*mains, error) {
 		m.unknown = m.use(env["GOWORK"]) != nil
 	case mod != os.DevNull:
 		m.roots = []string{filepath.Dir(mod)}
-	}
-	for _, root := range m.roots {
-		data, err := os.ReadFile(filepath.Join(root, "go.mod"))
-		if err != nil {
-			continue
-		}
-		if file, err := modfile.Parse("go.mod", data, nil); err == nil {
-			m.replace(root, file.Replace)
-		}
 	}
 	return &m, nil
 }

@@ -137,7 +137,7 @@ func (cfg *Config) find(ctx context.Context) (scan.Result, error) {
 	if err != nil || len(found.Other) == 0 {
 		return found, err
 	}
-	dirs, err := load.Dirs(ctx, load.Config{Dir: cfg.Dir, Tags: cfg.Tags}, found.Other...)
+	dirs, others, err := load.Dirs(ctx, load.Config{Dir: cfg.Dir, Tags: cfg.Tags}, found.Other...)
 	if err != nil {
 		for _, name := range found.Other {
 			local := "./" + filepath.ToSlash(name)
@@ -147,12 +147,19 @@ func (cfg *Config) find(ctx context.Context) (scan.Result, error) {
 		}
 		return found, err
 	}
+	var diags diag.List
+	for _, path := range sortedKeys(others) {
+		diags.Add(errOtherPackage(path, others[path]))
+	}
 	sc.Patterns = slices.DeleteFunc(slices.Clone(cfg.Patterns), func(p string) bool { return slices.Contains(found.Other, p) })
 	sc.Patterns = append(sc.Patterns, dirs...)
 	if len(sc.Patterns) == 0 {
-		return scan.Result{Diags: found.Diags}, nil
+		found = scan.Result{Diags: found.Diags}
+	} else if found, err = scan.Find(ctx, sc); err != nil {
+		return found, err
 	}
-	return scan.Find(ctx, sc)
+	found.Diags.Add(diags...)
+	return found, nil
 }
 
 // flagTags returns the build tags in GOFLAGS, which count where there are no others.
