@@ -107,7 +107,8 @@ type Config struct {
 	// export data in the last 30 days, and may be removed at any time.
 	Remember string
 	// Output reports whether a file of a loaded package is left out: what a former run
-	// wrote must not influence this one.
+	// wrote must not influence this one. It is asked with nil for what is gone since the
+	// go command listed it, as another run may have removed it.
 	Output func(name string, src []byte) bool
 }
 
