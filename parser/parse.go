@@ -183,13 +183,7 @@ func relative(dir, path string) string {
 // names reports whether one of the patterns is the name of dir itself.
 func (cfg *Config) names(dir string) bool {
 	return slices.ContainsFunc(cfg.Patterns, func(pattern string) bool {
-		if !build.IsLocalImport(filepath.ToSlash(pattern)) && !filepath.IsAbs(pattern) {
-			return false
-		}
-		if !filepath.IsAbs(pattern) {
-			pattern = filepath.Join(cfg.Dir, pattern)
-		}
-		return filepath.Clean(pattern) == dir
+		return !strings.Contains(pattern, "...") && cfg.top(pattern) == dir
 	})
 }
 

@@ -133,6 +133,21 @@ func TestPatternsThatLeadOutOfTheModule(t *testing.T) {
 	}
 }
 
+// Whether a pattern leads out of the modules of a workspace, its file tells.
+func TestAWorkspaceWithoutDirectivesNeedsNoGoCommand(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{
+		"go.work":      "go 1.26.0\n\nuse (\n\t.\n\t./other\n)\n",
+		"other/go.mod": "module example.com/other\n\ngo 1.26.0\n",
+		"other/o/o.go": "package o\n",
+		"p/p.go":       "package p\n",
+	})
+	code, stdout, stderr := finish(t, dir, []string{"GOWORK=", "PATH="}, "", "./...", "./other/...", "./other/o")
+	if code != exitDone || stdout+stderr != "" {
+		t.Errorf("exit status %d, printed %q and %q", code, stdout, stderr)
+	}
+}
+
 // Where there are no modules the go command has other rules.
 func TestWithoutModulesNothingIsOutsideOfThem(t *testing.T) {
 	t.Parallel()
