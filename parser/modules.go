@@ -28,7 +28,7 @@ type mains struct {
 // module at all.
 func (cfg *Config) outside(ctx context.Context) (diags diag.List, none bool, err error) {
 	var asked *mains // of the go command, once something is not clear without it
-	work, clear := workspace(cfg.Dir)
+	work, sure := workspace(cfg.Dir)
 	here := moduleRoot(cfg.Dir)
 	var patterns []string
 	for _, pattern := range cfg.Patterns {
@@ -39,8 +39,8 @@ func (cfg *Config) outside(ctx context.Context) (diags diag.List, none bool, err
 		}
 		switch {
 		case dir == "",
-			clear && work.work == "" && root != "" && root == here,
-			clear && work.work != "" && slices.Contains(work.roots, root):
+			sure && work.work == "" && root != "" && root == here,
+			sure && work.work != "" && slices.Contains(work.roots, root):
 			patterns = append(patterns, pattern)
 			continue
 		}
