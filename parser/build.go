@@ -185,10 +185,11 @@ func (b *builder) collect() {
 			switch {
 			case strings.HasSuffix(f.Name, "_test.go"):
 				b.res.Diags.Add(errTestFile(first))
-			case b.pkg == nil && !f.Excluded:
-				// Why the package is not there is reported for itself.
+			case !inPackage && b.leftOut(&f):
+				b.res.Diags.Add(errExcludedFile(f.Name, file.Name.Name, first.Pos))
 			case !inPackage:
-				b.res.Diags.Add(errExcludedFile(f.Name, first.Pos))
+				// Why the package is not there, or the file no part of it, is reported for
+				// itself.
 			default:
 				directives = append(directives, t.Directives...)
 				if t.Kind != directive.Package {
@@ -198,6 +199,15 @@ func (b *builder) collect() {
 		}
 	}
 	b.res.Diags.Add(directive.Resolve(directives)...)
+}
+
+// leftOut reports whether f is no part of the package because the go command
+// passes over it, and not because something is wrong.
+func (b *builder) leftOut(f *scan.File) bool {
+	if f.Excluded || slices.Contains(b.loaded.Excluded, b.dir.Path) {
+		return true
+	}
+	return b.pkg != nil && b.pkg.SyntaxError(filepath.Join(b.dir.Path, f.Name)) == nil
 }
 
 // syntax returns the loaded syntax of a file, or nil.

@@ -3,7 +3,9 @@ package parser
 import (
 	"errors"
 	"fmt"
+	"go/build"
 	"go/scanner"
+	"path/filepath"
 	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
@@ -74,8 +76,12 @@ func errLimitWithoutMethod(d *directive.Directive, typ string) diag.Diagnostic {
 	return at(d, "limit-without-method", "the limit on type %s has no effect: no exported method is left that it could apply to", typ)
 }
 
-func errExcludedFile(f string, pos diag.Pos) diag.Diagnostic {
-	return diag.Diagnostic{Pos: pos, Severity: diag.Warning, Code: "excluded-file", Message: fmt.Sprintf("%s holds ratelimit directives, but the build constraints exclude it here", f)}
+func errExcludedFile(f, pkg string, pos diag.Pos) diag.Diagnostic {
+	why := "the build constraints exclude it here"
+	if pkg == "documentation" {
+		why = "no build has a file of a package that is called documentation"
+	}
+	return diag.Diagnostic{Pos: pos, Severity: diag.Warning, Code: "excluded-file", Message: fmt.Sprintf("%s holds ratelimit directives, but %s", f, why)}
 }
 
 // errSyntax reports the first thing that the parser found wrong with a file.
@@ -136,7 +142,66 @@ func errUnresolvedInterface(pos diag.Pos, name, why string) diag.Diagnostic {
 }
 
 func errLoad(pos diag.Pos, msg string) diag.Diagnostic {
-	return diag.Diagnostic{Pos: pos, Code: "load", Message: msg}
+	return diag.Diagnostic{Pos: pos, Code: "load", Message: strings.Join(strings.Fields(msg), " ")}
+}
+
+// CodeOutsideModule is the code of a pattern that leads out of the main modules.
+const CodeOutsideModule = "outside-module"
+
+// errOtherModule is about a pattern that leads into the module in dir. The go.work file is
+// work, or "".
+func errOtherModule(pattern, module, dir, work string) diag.Diagnostic {
+	d := diag.Diagnostic{Code: CodeOutsideModule}
+	if work != "" {
+		d.Message = fmt.Sprintf("%s is in module %s, which %s does not list; run: go work use %s", pattern, module, work, diag.Quote(dir))
+	} else {
+		d.Message = fmt.Sprintf("%s is in module %s, which is not the main module here; run ratelimitgen in that one (cd %s, or -C %[3]s), or list both in a go.work", pattern, module, diag.Quote(dir))
+	}
+	return d
+}
+
+// errNotInModule is about a pattern that leads out of the main modules, which are in
+// dirs, and into no other.
+func errNotInModule(pattern string, dirs []string, work string) diag.Diagnostic {
+	d := diag.Diagnostic{Code: CodeOutsideModule}
+	var names []string
+	for _, dir := range dirs[:min(len(dirs), 3)] {
+		if build.IsLocalImport(dir) || filepath.IsAbs(dir) {
+			names = append(names, diag.Quote(dir+"/..."))
+		} else {
+			names = append(names, diag.Quote("./"+dir+"/..."))
+		}
+	}
+	switch like := strings.Join(names, " "); {
+	case work == "":
+		d.Message = fmt.Sprintf("%s is not in a module; name packages of the main module, like %s", pattern, like)
+	case like == "":
+		d.Message = fmt.Sprintf("%s is not in a module, and %s lists none; run: go work use dir", pattern, work)
+	default:
+		d.Message = fmt.Sprintf("%s is not in a module that %s lists; name packages of those, like %s", pattern, work, like)
+	}
+	return d
+}
+
+// errOtherPackage is about a package that was named by its import path. Its module is ""
+// if it is of the standard library.
+func errOtherPackage(path, module string) diag.Diagnostic {
+	d := diag.Diagnostic{Code: CodeOutsideModule}
+	if module == "" {
+		d.Message = fmt.Sprintf("package %s is in the standard library; ratelimitgen only writes to main modules", path)
+	} else {
+		d.Message = fmt.Sprintf("package %s is in module %s, which is not a main module; ratelimitgen only writes to those", path, module)
+	}
+	return d
+}
+
+func errNoModule() diag.Diagnostic {
+	return diag.Diagnostic{Code: CodeOutsideModule, Message: "there is no go.mod in this directory or above it; change to the directory of a module (cd, or -C dir), or make this one a module with go mod init"}
+}
+
+// excluded is why there is nothing to do in a directory that was asked for.
+func excluded(dir string) string {
+	return fmt.Sprintf("build constraints exclude all Go files in %s; the build is that of GOOS, GOARCH, CGO_ENABLED and -tags", dir)
 }
 
 func errNoRuntime(module string, cause error) diag.Diagnostic {

@@ -115,6 +115,21 @@ func (res *Result) relativeTo(dir string) *Result {
 // scan finds the files with directives. Patterns that only the go command can
 // resolve are resolved by it first.
 func (cfg *Config) scan(ctx context.Context) (scan.Result, error) {
+	diags, noModule, err := cfg.outside(ctx)
+	if err != nil || len(cfg.Patterns) == 0 {
+		return scan.Result{Diags: diags}, err
+	}
+	found, err := cfg.find(ctx)
+	if noModule && err == nil && len(found.Dirs)+len(found.Outputs) == 0 {
+		// Otherwise the go command says it.
+		found.Diags = slices.DeleteFunc(found.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Warning })
+		diags.Add(errNoModule())
+	}
+	found.Diags.Add(diags...)
+	return found, err
+}
+
+func (cfg *Config) find(ctx context.Context) (scan.Result, error) {
 	bctx := build.Default
 	bctx.BuildTags = strings.FieldsFunc(cmp.Or(cfg.Tags, flagTags(os.Getenv("GOFLAGS"))), func(r rune) bool { return r == ',' || r == ' ' })
 	sc := scan.Config{Dir: cfg.Dir, Patterns: cfg.Patterns, Build: &bctx}
@@ -122,16 +137,29 @@ func (cfg *Config) scan(ctx context.Context) (scan.Result, error) {
 	if err != nil || len(found.Other) == 0 {
 		return found, err
 	}
-	dirs, err := load.Dirs(ctx, load.Config{Dir: cfg.Dir, Tags: cfg.Tags}, found.Other...)
+	dirs, others, err := load.Dirs(ctx, load.Config{Dir: cfg.Dir, Tags: cfg.Tags}, found.Other...)
 	if err != nil {
+		for _, name := range found.Other {
+			local := "./" + filepath.ToSlash(name)
+			if !strings.Contains(name, "...") && cfg.top(local) != "" && strings.Contains(err.Error(), name) {
+				return found, fmt.Errorf("%w; the directory is named %s", err, diag.Quote(local))
+			}
+		}
 		return found, err
+	}
+	var diags diag.List
+	for _, path := range sortedKeys(others) {
+		diags.Add(errOtherPackage(path, others[path]))
 	}
 	sc.Patterns = slices.DeleteFunc(slices.Clone(cfg.Patterns), func(p string) bool { return slices.Contains(found.Other, p) })
 	sc.Patterns = append(sc.Patterns, dirs...)
 	if len(sc.Patterns) == 0 {
-		return scan.Result{Diags: found.Diags}, nil
+		found = scan.Result{Diags: found.Diags}
+	} else if found, err = scan.Find(ctx, sc); err != nil {
+		return found, err
 	}
-	return scan.Find(ctx, sc)
+	found.Diags.Add(diags...)
+	return found, nil
 }
 
 // flagTags returns the build tags in GOFLAGS, which count where there are no others.
@@ -150,6 +178,13 @@ func relative(dir, path string) string {
 		return rel
 	}
 	return path
+}
+
+// names reports whether one of the patterns is the name of dir itself.
+func (cfg *Config) names(dir string) bool {
+	return slices.ContainsFunc(cfg.Patterns, func(pattern string) bool {
+		return !strings.Contains(pattern, "...") && cfg.top(pattern) == dir
+	})
 }
 
 // parse loads the directories with directives and builds the model of each.
@@ -191,6 +226,12 @@ func (res *Result) parse(ctx context.Context, cfg *Config, found *scan.Result, n
 	}
 	for _, e := range loaded.Errors {
 		res.Diags.Add(errLoad(position(e.Pos), e.Msg))
+	}
+	for _, dir := range loaded.Excluded {
+		// As for the go command, such a package is nothing unless it is asked for itself.
+		if cfg.names(dir) {
+			res.Diags.Add(errLoad(diag.Pos{}, excluded(relative(cfg.Dir, dir))))
+		}
 	}
 	packages := map[string]*load.Package{}
 	for _, p := range loaded.Packages {

@@ -71,6 +71,9 @@ func ParseAll(ctx context.Context, cfg Config, options string) ([]*Candidates, e
 	if len(loaded.Errors) > 0 {
 		return nil, loaded.Errors[0]
 	}
+	if len(loaded.Excluded) > 0 {
+		return nil, errors.New(excluded(relative(dir, loaded.Excluded[0])))
+	}
 	var all []*Candidates
 	for _, p := range loaded.Packages {
 		if err := ctx.Err(); err != nil {

@@ -3,7 +3,10 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
+
+	"github.com/ratelimitgen/ratelimitgen/generator"
 )
 
 // Tests leave nothing in the user's directories.
@@ -18,22 +21,46 @@ func init() {
 
 func TestCacheIsWhereTheUserSays(t *testing.T) {
 	t.Parallel()
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := t.TempDir()
 	user, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for dir, want := range map[string]string{
-		"off":  "",
-		"":     filepath.Join(user, "ratelimitgen", "exports"),
-		"here": filepath.Join(here, "here", "exports"),
+		"off": "",
+		"":    filepath.Join(user, "ratelimitgen", "exports"),
+		here:  filepath.Join(here, "exports"),
 	} {
-		if got := cacheDir(dir); got != want {
-			t.Errorf("%q: %q, want %q", dir, got, want)
+		if got, err := cacheDir(dir); got != want || err != nil {
+			t.Errorf("%q: %q, %v, want %q", dir, got, err, want)
 		}
+	}
+}
+
+func TestARelativeCacheIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{"p/p.go": limitedSource})
+	for _, args := range [][]string{{"./..."}, {"check", "./..."}, {"vet", "./..."}} {
+		code, stdout, stderr := finish(t, dir, []string{"RATELIMITGEN_CACHE=here"}, "", args...)
+		const want = "ratelimitgen: RATELIMITGEN_CACHE is not an absolute path: here; set it to one, or to \"off\"\n"
+		if code != exitTrouble || stdout != "" || stderr != want {
+			t.Errorf("%q: exit status %d, printed %q and %q", args, code, stdout, stderr)
+		}
+	}
+	if exists(t, filepath.Join(dir, "here")) || exists(t, filepath.Join(dir, "p", generator.OutputName)) {
+		t.Error("something was written")
+	}
+}
+
+// What the user's directories are may not be known either.
+func TestACacheOfTheUserThatIsRelativeIsNotUsed(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("XDG_CACHE_HOME means nothing here")
+	}
+	t.Setenv("XDG_CACHE_HOME", "")
+	t.Setenv("HOME", "here")
+	if got, err := cacheDir(""); got != "" || err != nil {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

@@ -47,7 +47,7 @@
 // What is slow to ask the go command for, the names of files in its build cache, is
 // kept from one run to the next in the directory ratelimitgen of the user's cache
 // directory (os.UserCacheDir), or in the directory that the environment variable
-// RATELIMITGEN_CACHE names; its value "off" keeps nothing. It takes little room, holds
+// RATELIMITGEN_CACHE names by its absolute path; its value "off" keeps nothing. It takes little room, holds
 // nothing of the code, and may be removed at any time.
 //
 // The exit status is 0 if everything is done (check: nothing to do), 1 if there
@@ -109,8 +109,9 @@ flags:
   -v          print on standard error where the time went
 
 environment:
-  RATELIMITGEN_CACHE  directory that makes the next run faster, or "off"; the
-                      default is ratelimitgen in the user's cache directory
+  RATELIMITGEN_CACHE  absolute path of a directory that makes the next run faster,
+                      or "off"; the default is ratelimitgen in the user's cache
+                      directory
 
 exit status: 0 done, 1 problems in the directives or (check) files that differ,
 2 ratelimitgen could not do its work
@@ -204,7 +205,9 @@ func (c *command) generate(args []string, check bool) int {
 		return c.trouble(err)
 	}
 	cfg.Dir = dir
-	cfg.Remember = cacheDir(os.Getenv("RATELIMITGEN_CACHE"))
+	if cfg.Remember, err = cacheDir(os.Getenv(cacheEnv)); err != nil {
+		return c.trouble(err)
+	}
 	cfg.Needs, cfg.NeedsOfRequests = generator.Imports(), generator.RequestImports()
 	loaded := sync.OnceFunc(func() { setGarbage(garbageOnceLoaded) })
 	w := c.watch(c.terminal && format != diag.JSON)
@@ -257,24 +260,26 @@ func (c *command) generate(args []string, check bool) int {
 	return c.apply(dir, changes, leftovers, show.dryRun)
 }
 
+// cacheEnv is the environment variable that names the directory of cacheDir.
+const cacheEnv = "RATELIMITGEN_CACHE"
+
 // cacheDir returns where one run leaves for the next what is slow to find out, or ""
-// for nowhere, if dir is what the user says.
-func cacheDir(dir string) string {
-	if dir == "off" {
-		return ""
-	}
-	if dir == "" {
+// for nowhere, if dir is what the user says. Like that of the go command it does not
+// depend on where the run is: it would soon be in the middle of somebody's tree.
+func cacheDir(dir string) (string, error) {
+	switch {
+	case dir == "off":
+		return "", nil
+	case dir == "":
 		user, err := os.UserCacheDir()
-		if err != nil {
-			return ""
+		if err != nil || !filepath.IsAbs(user) {
+			return "", nil
 		}
 		dir = filepath.Join(user, "ratelimitgen")
+	case !filepath.IsAbs(dir):
+		return "", fmt.Errorf("%s is not an absolute path: %s; set it to one, or to \"off\"", cacheEnv, dir)
 	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(dir, "exports")
+	return filepath.Join(dir, "exports"), nil
 }
 
 // relative shortens a path for people if it lies under dir.

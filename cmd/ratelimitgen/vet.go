@@ -87,14 +87,24 @@ func (c *command) vet(args []string) int {
 	if _, err := os.ReadDir(v.Dir); err != nil {
 		return c.trouble(err)
 	}
-	v.Remember = cacheDir(os.Getenv("RATELIMITGEN_CACHE"))
+	if v.Remember, err = cacheDir(os.Getenv(cacheEnv)); err != nil {
+		return c.trouble(err)
+	}
 	res, diags, err := analyzer.Check(c.ctx, v.Config)
 	if err != nil {
 		return c.trouble(err)
 	}
 	v.diags = diags
-	summary := "no code was vetted, as the go command may wait for what is not a file"
-	if !slices.ContainsFunc(diags, func(d diag.Diagnostic) bool { return d.Code == "irregular-file" }) {
+	has := func(code string) bool {
+		return slices.ContainsFunc(diags, func(d diag.Diagnostic) bool { return d.Code == code })
+	}
+	var summary string
+	switch {
+	case has("irregular-file"):
+		summary = "no code was vetted, as the go command may wait for what is not a file"
+	case has(parser.CodeOutsideModule):
+		summary = "no code was vetted, as not all of these packages are in a main module"
+	default:
 		if summary, err = v.analyze(res); err != nil {
 			return c.trouble(err)
 		}
@@ -174,6 +184,10 @@ func concerned(asked []*packages.Package, limited map[string]bool) (paths []stri
 		for _, dep := range p.Imports {
 			is = is || reaches[dep.ID]
 		}
+		if unknown(p) {
+			reaches[p.ID] = true // for all that is known
+			return
+		}
 		if is {
 			reaches[p.ID] = true
 			paths = append(paths, tested(p))
@@ -187,6 +201,9 @@ func concerned(asked []*packages.Package, limited map[string]bool) (paths []stri
 	slices.Sort(paths)
 	return slices.Compact(paths), want
 }
+
+// unknown reports whether p is imported but was not found.
+func unknown(p *packages.Package) bool { return p.Name == "" && len(p.Errors) > 0 }
 
 // tested is the path of the package that p is or whose tests it holds.
 func tested(p *packages.Package) string {
@@ -225,14 +242,12 @@ func (v *vetting) run(pkgs []*packages.Package, want map[string]bool) ([]*analyz
 	wanted := func(p *packages.Package) bool {
 		return want[tested(p)] && !isTestMain(p) && (p.ForTest != "" || !augmented[p.PkgPath])
 	}
+	v.reportBroken(pkgs, wanted)
 	for _, p := range pkgs {
 		if !v.tests {
 			// Nothing limited can be reached from packages that are not loaded, and they
 			// have no syntax.
 			maps.DeleteFunc(p.Imports, func(_ string, dep *packages.Package) bool { return !loaded[dep] })
-		}
-		if wanted(p) && len(p.Errors) > 0 {
-			v.diags.Add(v.errNotVetted(p))
 		}
 	}
 	a := analyzer.New()
@@ -259,6 +274,25 @@ func (v *vetting) run(pkgs []*packages.Package, want map[string]bool) ([]*analyz
 		}
 	}
 	return reports, nil
+}
+
+// reportBroken reports the packages that do not compile: those wanted, and what they
+// depend on. Where something that a call goes through has no type, nothing is seen of
+// the call, and no error is where it stands.
+func (v *vetting) reportBroken(pkgs []*packages.Package, wanted func(*packages.Package) bool) {
+	var roots []*packages.Package
+	for _, p := range pkgs {
+		if wanted(p) {
+			roots = append(roots, p)
+		}
+	}
+	reported := map[string]bool{}
+	packages.Visit(roots, nil, func(p *packages.Package) {
+		if len(p.Errors) > 0 && !unknown(p) && !reported[p.PkgPath] {
+			reported[p.PkgPath] = true
+			v.diags.Add(v.errNotVetted(p, wanted(p)))
+		}
+	})
 }
 
 // tally takes over the findings of all packages and says what was proved.
@@ -319,10 +353,30 @@ func parseFile(fset *token.FileSet, name string, src []byte) (*ast.File, error) 
 	return file, err
 }
 
-// errNotVetted says why little can be said of p: by the first error that has a place.
-func (v *vetting) errNotVetted(p *packages.Package) diag.Diagnostic {
+// errNotVetted says why little can be said of p or, if it was not asked for, of what
+// uses it: by the first error that has a place.
+func (v *vetting) errNotVetted(p *packages.Package, asked bool) diag.Diagnostic {
 	msg, pos := firstError(p)
-	d := diag.Diagnostic{Code: "not-compiled", Message: fmt.Sprintf("package %s does not compile, so not all of it could be vetted: %s", p.PkgPath, msg)}
+	if name, ok := strings.CutPrefix(msg, "could not import "); ok {
+		name, _, _ = strings.Cut(name, " ")
+		if dep := p.Imports[name]; dep != nil && unknown(dep) {
+			msg = strings.Join(strings.Fields(dep.Errors[0].Msg), " ") // with what to do
+		}
+	}
+	if compiler, ok := strings.CutPrefix(msg, "# "); ok {
+		// The compiler's own words, in lines below the name of the package.
+		for line := range strings.Lines(compiler) {
+			if m := compilerForm.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+				pos, msg = placeOf(m[1]), m[2]
+				break
+			}
+		}
+	}
+	what := "it"
+	if !asked {
+		what = "what imports it"
+	}
+	d := diag.Diagnostic{Code: "not-compiled", Message: fmt.Sprintf("package %s does not compile, so not all of %s could be vetted: %s", p.PkgPath, what, msg)}
 	if pos.IsValid() {
 		d.Pos = diag.Pos{File: relative(v.Dir, pos.Filename), Line: pos.Line, Col: max(pos.Column, 1)}
 	}
@@ -373,6 +427,9 @@ func placeOf(text string) token.Position {
 
 // placeForm is how go/packages gives a place: file:line or file:line:column.
 var placeForm = regexp.MustCompile(`^(.*?):(\d+)(?::(\d+))?$`)
+
+// compilerForm is how the compiler reports an error.
+var compilerForm = regexp.MustCompile(`^(.+?:\d+:\d+): (.+)$`)
 
 func count(n int, what string) string {
 	if n == 1 {

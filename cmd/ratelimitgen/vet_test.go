@@ -199,6 +199,54 @@ func TestVetSaysWhereAPackageDoesNotCompileInTheFileItself(t *testing.T) {
 	}
 }
 
+// Of a dependency that does not compile there is nothing to see in the packages asked
+// for, since no error is where its missing types are used.
+func TestVetSaysThatADependencyDoesNotCompile(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ dep, use, want string }{
+		"limited": {
+			"package dep\n\nvar x int = \"\"\n\n//ratelimit:max=1\nfunc F() error { return nil }\n",
+			"package use\n\nimport \"example.com/dep\"\n\nvar F = dep.NewRateLimitedF\n",
+			"dep/dep.go:3:13: error: package example.com/dep does not compile, so not all of what imports it could be vetted: cannot use \"\" (",
+		},
+		"a type that is missing": {
+			"package dep\n\nfunc Get() Missing { panic(0) }\n",
+			"package use\n\nimport (\n\t\"example.com/dep\"\n\t\"example.com/m/pay\"\n)\n\nvar _ *pay.Service\n\nvar err = dep.Get().Charge()\n",
+			"dep/dep.go:3:12: error: package example.com/dep does not compile, so not all of what imports it could be vetted: undefined: Missing [not-compiled]\n",
+		},
+		"the body of a function": {
+			"package dep\n\nfunc Get() { missing() }\n",
+			"package use\n\nimport (\n\t_ \"example.com/dep\"\n\t\"example.com/m/pay\"\n)\n\nvar _ *pay.Service\n",
+			"dep/dep.go:3:14: error: package example.com/dep does not compile, so not all of what imports it could be vetted: undefined: missing [not-compiled]\n",
+		},
+		// The missing one might be all that leads to something limited.
+		"a package that is missing": {
+			"package dep\n\nimport \"example.com/m/missing\"\n\nfunc Get() missing.T { panic(0) }\n",
+			"package use\n\nimport \"example.com/dep\"\n\nvar err = dep.Get().Charge()\n",
+			"dep/dep.go:3:8: error: package example.com/dep does not compile, so not all of what imports it could be vetted: no required module provides package example.com/m/missing",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := vetted(t, map[string]string{"pay/pay.go": paySource})
+			writeModule(t, filepath.Join(dir, "dep"))
+			writeFile(t, filepath.Join(dir, "dep/dep.go"), []byte(c.dep))
+			must(t, filepath.Join(dir, "dep"), nil, "go", "mod", "edit", "-module=example.com/dep")
+			if strings.Contains(c.dep, "//ratelimit") {
+				must(t, filepath.Join(dir, "dep"), nil, "")
+			}
+			must(t, dir, nil, "go", "mod", "edit", "-require=example.com/dep@v0.0.0", "-replace=example.com/dep=./dep")
+			writeFile(t, filepath.Join(dir, "use/use.go"), []byte(c.use))
+			for _, args := range [][]string{{"./..."}, {"-tests", "./use"}} {
+				code, _, stderr := vet(t, dir, args...)
+				if code != exitProblem || strings.Count(stderr, "[not-compiled]") != 1 || !strings.HasPrefix(stderr, c.want) {
+					t.Errorf("%q: exit status %d, printed\n%s\nwant\n%s", args, code, stderr, c.want)
+				}
+			}
+		})
+	}
+}
+
 func TestVetCountsLimitedFunctionsByTheirConstructors(t *testing.T) {
 	t.Parallel()
 	dir := vetted(t, map[string]string{

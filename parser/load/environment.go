@@ -21,10 +21,15 @@ var decisive = []string{
 // environment holds the variables of the go command by name.
 type environment map[string]string
 
-// goEnv returns the decisive variables in dir, which the go command's own
-// configuration sets as well as the environment.
+// goEnv returns the decisive variables in dir.
 func goEnv(ctx context.Context, dir string) (environment, error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"env", "-json"}, decisive...)...)
+	return Environment(ctx, dir, decisive...)
+}
+
+// Environment returns variables of the go command in dir, which its own configuration
+// sets as well as the environment.
+func Environment(ctx context.Context, dir string, names ...string) (map[string]string, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"env", "-json"}, names...)...)
 	cmd.Dir = dir
 	out, err := cmd.Output()
 	if ctxErr := ctx.Err(); ctxErr != nil {

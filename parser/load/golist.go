@@ -119,7 +119,8 @@ func (l *lister) read(r io.Reader) error {
 
 // add makes a node of p, which does not keep p.
 func (l *lister) add(p *listed) error {
-	if p.ImportPath == "" || len(p.Error) > 0 || l.byPath[p.ImportPath] != nil || p.Dir != "" && !filepath.IsAbs(p.Dir) {
+	why, excluded := p.excluded()
+	if p.ImportPath == "" || len(p.Error) > 0 && !excluded || l.byPath[p.ImportPath] != nil || p.Dir != "" && !filepath.IsAbs(p.Dir) {
 		return errOdd
 	}
 	n := &node{
@@ -129,6 +130,9 @@ func (l *lister) add(p *listed) error {
 		goFiles: l.files(p.GoFiles, p.CgoFiles),
 		others:  l.files(p.CFiles, p.CXXFiles, p.MFiles, p.HFiles, p.FFiles, p.SFiles, p.SwigFiles, p.SwigCXXFiles, p.SysoFiles),
 		imports: make([]*node, 0, len(p.Imports)),
+	}
+	if excluded {
+		n.excluded, n.errors = true, []Error{{Msg: why}}
 	}
 	if len(p.Module) > 0 {
 		m, ok := l.modules[string(p.Module)]
@@ -163,6 +167,19 @@ func (l *lister) add(p *listed) error {
 		l.roots = append(l.roots, n)
 	}
 	return nil
+}
+
+// excluded reports whether build constraints leave out all Go files of p, and what the
+// go command says then. It is not an odd thing in a tree for several systems.
+func (p *listed) excluded() (why string, ok bool) {
+	if len(p.Error) == 0 || p.DepOnly || len(p.GoFiles)+len(p.CgoFiles) > 0 {
+		return "", false
+	}
+	var e struct{ Pos, Err string }
+	if err := json.Unmarshal(p.Error, &e); err != nil || e.Pos != "" {
+		return "", false
+	}
+	return e.Err, strings.HasPrefix(e.Err, "build constraints exclude all Go files in ")
 }
 
 // files joins lists of names.

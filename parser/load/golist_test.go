@@ -34,7 +34,11 @@ func lines(nodes []*node) string {
 		for m := n.module; m != nil; m = m.Replace {
 			of += fmt.Sprintf(" %s@%s go%s %v", m.Path, m.Version, m.GoVersion, m.Main)
 		}
-		all = append(all, fmt.Sprintf("%s %s %s %v %v %v%s %v\n", n.path, n.name, n.dir, files(n.goFiles), files(n.others), imports, of, n.errors))
+		var left string
+		if n.excluded {
+			left = " excluded"
+		}
+		all = append(all, fmt.Sprintf("%s %s %s %v %v %v%s %v%s\n", n.path, n.name, n.dir, files(n.goFiles), files(n.others), imports, of, n.errors, left))
 	}
 	slices.Sort(all)
 	return strings.Join(all, "")
@@ -68,6 +72,10 @@ func TestTheGoCommandListsWhatGoPackagesDoes(t *testing.T) {
 		},
 		"cgo and other languages": {
 			archive: "-- p/p.go --\npackage p\n\nimport \"C\"\n-- p/p.c --\nint x;\n-- p/p.h --\n-- p/other.go --\npackage p\n-- p/x_test.go --\npackage p\n\nimport _ \"testing\"\n",
+		},
+		"packages of other builds": {
+			archive:  "-- p/p.go --\npackage p\n-- w/w_plan9.go --\npackage w\n-- i/i.go --\n//go:build ignore\n\npackage main\n-- i/i.c --\nint x;\n",
+			patterns: []string{"./p", "./w", "./i"},
 		},
 		"replaced module": {
 			archive: "\nrequire example.com/local v0.0.0\n\nreplace example.com/local => ./local\n-- p/p.go --\npackage p\n\nimport _ \"example.com/local\"\n" +
@@ -165,10 +173,13 @@ func TestOddAnswersOfTheGoCommand(t *testing.T) {
 		"": true,
 		fmtPackage + `{"ImportPath": "p", "Imports": ["C", "fmt"], "Module": {"Path": "m", "Main": true}}`: true,
 		fmtPackage + fmtPackage: false,
-		fmtPackage + `{"ImportPath": "p", "Imports": ["unknown"]}`:             false,
-		fmtPackage + `{"ImportPath": "p", "ImportMap": {"fmt": "vendor/fmt"}}`: false,
-		`{"ImportPath": "p", "Dir": "relative"}`:                               false,
-		`{"ImportPath": "p", "Error": {"Err": "no"}}`:                          false,
+		fmtPackage + `{"ImportPath": "p", "Imports": ["unknown"]}`:                                               false,
+		fmtPackage + `{"ImportPath": "p", "ImportMap": {"fmt": "vendor/fmt"}}`:                                   false,
+		`{"ImportPath": "p", "Dir": "relative"}`:                                                                 false,
+		`{"ImportPath": "p", "Error": {"Err": "no"}}`:                                                            false,
+		`{"ImportPath": "p", "Error": {"Err": "build constraints exclude all Go files in /p"}}`:                  true,
+		`{"ImportPath": "p", "Error": {"Err": "build constraints exclude all Go files in /p"}, "DepOnly": true}`: false,
+		`{"ImportPath": "p", "Error": {"Err": "build constraints exclude all Go files in /p", "Pos": "q:1:1"}}`:  false,
 		`{"Name": "p"}`: false,
 		`{"ImportPath": "p", "Module": {"Main": "perhaps"}}`: false,
 		`{"ImportPath": "p"`: false,

@@ -21,6 +21,9 @@ type node struct {
 	renamed map[string]*node // imports by what the source calls them, if it is not the path
 	module  *goModule        // nil in the standard library
 	errors  []Error
+	// excluded: there are Go files, and build constraints leave all of them out. That is
+	// among the errors.
+	excluded bool
 }
 
 // goModule is what the go command says of a module.
@@ -119,6 +122,7 @@ func (ns nodes) of(p *packages.Package) *node {
 	for _, e := range p.Errors {
 		n.errors = append(n.errors, Error{Pos: e.Pos, Msg: e.Msg})
 	}
+	n.excluded = len(p.GoFiles) == 0 && len(p.Errors) == 1 && slices.ContainsFunc(p.IgnoredFiles, func(name string) bool { return filepath.Ext(name) == ".go" })
 	for path, dep := range p.Imports {
 		d := ns[dep]
 		if d == nil {

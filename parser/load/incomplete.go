@@ -231,6 +231,11 @@ func (ld *loader) relative(name string) string {
 	return name
 }
 
+// shortened is what the go command says, with names of files as relative gives them.
+func (ld *loader) shortened(msg string) string {
+	return strings.ReplaceAll(msg, filepath.Clean(ld.cfg.Dir)+string(filepath.Separator), "")
+}
+
 // typeSpec finds the declaration of obj.
 func typeSpec(f *ast.File, obj types.Object) *ast.TypeSpec {
 	for _, d := range f.Decls {

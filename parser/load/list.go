@@ -60,24 +60,33 @@ func notOfMain(root *node) *Error {
 }
 
 // Dirs returns the directories of those packages among patterns that belong to the
-// main modules, sorted.
-func Dirs(ctx context.Context, cfg Config, patterns ...string) ([]string, error) {
+// main modules, sorted. Of the others it returns those that a pattern names by their
+// import path: the path of the module, or "" for the standard library.
+func Dirs(ctx context.Context, cfg Config, patterns ...string) (dirs []string, others map[string]string, err error) {
 	ld := &loader{ctx: ctx, cfg: cfg, fset: token.NewFileSet()}
 	pkgs, err := ld.list(packages.NeedName|packages.NeedFiles|packages.NeedModule, patterns)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var dirs []string
+	others = map[string]string{}
 	for _, p := range pkgs {
 		if len(p.Errors) > 0 {
-			return nil, &Error{Pos: p.Errors[0].Pos, Msg: p.Errors[0].Msg}
+			return nil, nil, &Error{Pos: p.Errors[0].Pos, Msg: ld.shortened(p.Errors[0].Msg)}
 		}
-		if p.Module != nil && p.Module.Main && p.Dir != "" {
-			dirs = append(dirs, p.Dir)
+		switch m := p.Module; {
+		case m != nil && m.Main:
+			if p.Dir != "" {
+				dirs = append(dirs, p.Dir)
+			}
+		case !slices.Contains(patterns, p.PkgPath):
+		case m != nil:
+			others[p.PkgPath] = m.Path
+		default:
+			others[p.PkgPath] = ""
 		}
 	}
 	slices.Sort(dirs)
-	return slices.Compact(dirs), nil
+	return slices.Compact(dirs), others, nil
 }
 
 // list runs the go command. Its own failure is an error; that of a package is in

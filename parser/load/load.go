@@ -107,7 +107,8 @@ type Config struct {
 	// export data in the last 30 days, and may be removed at any time.
 	Remember string
 	// Output reports whether a file of a loaded package is left out: what a former run
-	// wrote must not influence this one.
+	// wrote must not influence this one. It is asked with nil for what is gone since the
+	// go command listed it, as another run may have removed it.
 	Output func(name string, src []byte) bool
 }
 
@@ -162,6 +163,9 @@ type Result struct {
 	Fset     *token.FileSet
 	Packages []*Package // sorted by directory
 	Errors   []*Error
+	// Excluded are the directories of packages that were asked for and of which build
+	// constraints leave out every Go file.
+	Excluded []string
 
 	ld *loader
 }
@@ -248,9 +252,15 @@ func (cfg Config) load(ctx context.Context, patterns []string) (*Result, error) 
 		}
 		// A package without files is nothing but its errors; others are judged by
 		// their types.
+		if root.excluded {
+			res.Excluded = append(res.Excluded, root.dir)
+			continue
+		}
 		if len(root.goFiles) == 0 {
 			for i := range root.errors {
-				res.Errors = append(res.Errors, &root.errors[i])
+				e := &root.errors[i]
+				e.Msg = ld.shortened(e.Msg)
+				res.Errors = append(res.Errors, e)
 			}
 			continue
 		}

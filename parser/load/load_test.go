@@ -427,3 +427,22 @@ func TestSyntaxErrorsHaveTheirPlaceInTheFileThatIsEdited(t *testing.T) {
 		}
 	}
 }
+
+// Another run may remove what it finds orphaned at any time.
+func TestAnOutputThatIsGoneSinceItWasListed(t *testing.T) {
+	t.Parallel()
+	dir := module(t, "-- p/a.go --\npackage p\n\ntype T struct{}\n-- p/gen.go --\npackage p\n")
+	remove := func(name string, src []byte) bool {
+		if filepath.Base(name) == "gen.go" {
+			return src == nil
+		}
+		if err := os.Remove(filepath.Join(dir, "p", "gen.go")); err != nil {
+			t.Error(err)
+		}
+		return false
+	}
+	res, err := Load(t.Context(), Config{Dir: dir, Output: remove}, "./p")
+	if err != nil || len(res.Packages) != 1 || len(res.Packages[0].Names) != 1 {
+		t.Fatalf("%v, %v", res, err)
+	}
+}

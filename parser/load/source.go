@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -39,6 +40,9 @@ func (ld *loader) parse(node *node, depth depth) (*Package, error) {
 		name = node.file(name)
 		p.Dir = filepath.Dir(name)
 		src, err := ld.readFile(name)
+		if errors.Is(err, fs.ErrNotExist) && depth == whole && ld.cfg.Output != nil && ld.cfg.Output(name, nil) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

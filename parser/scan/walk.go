@@ -78,7 +78,7 @@ func (w *walker) literal(pattern string) error {
 		return err
 	}
 	if !w.add(dir, entries) {
-		w.diags.Add(noMatch("there are no Go files in %s: to include the directories below it write %s/...", pattern, strings.TrimSuffix(pattern, "/")))
+		w.diags.Add(noMatch("there are no Go files in %s: to include the directories below it write %s", pattern, diag.Quote(strings.TrimSuffix(pattern, "/")+"/...")))
 	}
 	return nil
 }
