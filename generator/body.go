@@ -43,19 +43,23 @@ func (m *method) body() []jen.Code {
 	for i, p := range m.policy {
 		depends := m.chargeVar != "" && p.guarded()
 		charged := jen.Op("!").Id(m.chargeVar).Index(jen.Lit(i)).Dot("Skip")
+		var after []jen.Code // what becomes of a call that counts
 		if p.count != nil {
-			counts := m.apply(p.count, "")
-			if depends {
-				counts = charged.Clone().Op("&&").Add(counts)
-			}
-			body = append(body, jen.If(counts).Block(jen.Id(m.permit).Dot("Keep").Call(jen.Lit(i))))
+			after = append(after, jen.Id(m.permit).Dot("Keep").Call(jen.Lit(i)))
 		}
 		if p.after != nil {
-			after := jen.Id(m.permit).Dot("Charge").Call(jen.Lit(i), m.apply(p.after, ""))
-			if depends {
-				after = jen.If(charged).Block(after)
-			}
-			body = append(body, after)
+			after = append(after, jen.Id(m.permit).Dot("Charge").Call(jen.Lit(i), m.apply(p.after, "")))
+		}
+		switch {
+		case len(after) == 0:
+		case p.count != nil && depends:
+			body = append(body, jen.If(charged.Clone().Op("&&").Add(m.apply(p.count, ""))).Block(after...))
+		case p.count != nil:
+			body = append(body, jen.If(m.apply(p.count, "")).Block(after...))
+		case depends:
+			body = append(body, jen.If(charged).Block(after...))
+		default:
+			body = append(body, after...)
 		}
 	}
 	if len(m.outs) > 0 {
@@ -211,7 +215,7 @@ func (m *method) refuse() []jen.Code {
 		case m.results != nil:
 			ret = append(ret, jen.Id(m.results[i]))
 		case zero == "":
-			ret = append(ret, jen.Nil())
+			ret = append(ret, m.zeroValue(i))
 		default:
 			typ := f.imports.typeString(m.Sig.Results().At(i).Type())
 			if n := len(names); n > 0 && typ == types[n-1] {

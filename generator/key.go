@@ -147,7 +147,9 @@ type keyCode struct {
 	result         string            // what an absent value makes the function return
 	saturate       bool              // integers stop at the bounds of their type
 	finite         bool              // such an integer is not ratelimit.Unlimited
+	asked          bool              // the variable of the request is used
 	raw            bool              // the key is one element, which need not be told from others
+	tagged         string            // "Tagged" if an address is to be told from text
 	leaf           func(*block, keyexpr.Node, bool) string
 
 	// known holds the conditions that hold at this place, so that they are not
@@ -240,16 +242,26 @@ func (k *keyCode) key(name string, tparams []*types.TypeParam, key *keyexpr.Key)
 	k.raw = len(key.Elems) == 1 && !chosenDim(key.Elems[0])
 
 	b := &block{code: k, leave: true}
-	if dims := countDims(key.Nodes()); dims > 1 || dims == 1 && !slices.ContainsFunc(key.Elems, isDim) {
+	dims := countDims(key.Nodes())
+	declared := dims > 1 || dims == 1 && !slices.ContainsFunc(key.Elems, isDim)
+	if declared {
 		k.declareCaller(b)
 	}
 	for _, l := range key.Lets {
 		k.bind(b, l)
 	}
 	for i, n := range key.Elems {
+		k.tagged = ""
+		if choosesAddressOrText(n) {
+			k.tagged = "Tagged"
+		}
 		k.element(b, n, i == len(key.Elems)-1)
 	}
-	return k.function(name, tparams, jen.Index().Byte(), b.done())
+	body := b.done()
+	if declared && !k.asked {
+		body = body[1:] // what would ask it is never reached
+	}
+	return k.function(name, tparams, jen.Index().Byte(), body)
 }
 
 // amount renders the function for an integer.
@@ -321,6 +333,7 @@ func (k *keyCode) declareCaller(b *block) {
 // request is the request that the context carries.
 func (k *keyCode) request() string {
 	if k.caller != "" {
+		k.asked = true
 		return k.caller
 	}
 	return k.runtime("RequestFrom") + "(" + k.ctx + ")"
@@ -346,18 +359,35 @@ func isDim(n keyexpr.Node) bool {
 }
 
 // chosenDim reports whether n is such a dimension, or may choose one.
-func chosenDim(n keyexpr.Node) bool {
-	switch n := n.(type) {
-	case *keyexpr.Dim:
-		return isDim(n)
-	case *keyexpr.Let:
-		return chosenDim(n.Body)
-	case *keyexpr.Cond:
-		return chosenDim(n.Then) || chosenDim(n.Else)
-	case *keyexpr.Default:
-		return slices.ContainsFunc(n.Alts, func(a keyexpr.Alt) bool { return chosenDim(a.Node) })
+func chosenDim(n keyexpr.Node) bool { return slices.ContainsFunc(leaves(n), isDim) }
+
+// choosesAddressOrText reports whether n is the caller's address in some calls and a
+// text in others.
+func choosesAddressOrText(n keyexpr.Node) bool {
+	address, text := false, false
+	for _, leaf := range leaves(n) {
+		d, ok := leaf.(*keyexpr.Dim)
+		address = address || ok && d.Kind == keyexpr.IP
+		text = text || !ok && keyexpr.KindOf(leaf.Type()) == keyexpr.Text || ok && d.Kind != keyexpr.IP
 	}
-	return false
+	return address && text
+}
+
+// leaves lists what an element may be.
+func leaves(n keyexpr.Node) []keyexpr.Node {
+	switch n := n.(type) {
+	case *keyexpr.Let:
+		return leaves(n.Body)
+	case *keyexpr.Cond:
+		return append(leaves(n.Then), leaves(n.Else)...)
+	case *keyexpr.Default:
+		var all []keyexpr.Node
+		for _, a := range n.Alts {
+			all = append(all, leaves(a.Node)...)
+		}
+		return all
+	}
+	return []keyexpr.Node{n}
 }
 
 func countDims(nodes []keyexpr.Node) int {

@@ -79,9 +79,9 @@ func (k *keyCode) appendDim(b *block, n *keyexpr.Dim) string {
 	case n.Kind == keyexpr.User:
 		return k.runtime("AppendUser") + "(" + args + ")"
 	case n.Bits4 == 32 && n.Bits6 == 64:
-		return k.runtime("AppendIP") + "(" + args + ")"
+		return k.runtime("Append"+k.tagged+"IP") + "(" + args + ")"
 	}
-	return k.runtime("AppendPrefix") + fmt.Sprintf("(%s, %d, %d)", args, n.Bits4, n.Bits6)
+	return k.runtime("Append"+k.tagged+"Prefix") + fmt.Sprintf("(%s, %d, %d)", args, n.Bits4, n.Bits6)
 }
 
 // appendPieces appends text piece by piece, so that joining makes no string. All

@@ -95,6 +95,9 @@ func (b *block) done(last ...jen.Code) []jen.Code {
 	return b.levels[0].statements
 }
 
+// unconditional reports whether what is added next is always reached.
+func (b *block) unconditional() bool { return len(b.levels) <= 1 && len(b.pending) == 0 }
+
 // plain reports whether the block consists of checks alone, which are pending.
 func (b *block) plain() bool {
 	return b.init == "" && (len(b.levels) == 0 || len(b.levels) == 1 && len(b.levels[0].statements) == 0)

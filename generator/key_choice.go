@@ -61,7 +61,10 @@ func (k *keyCode) elementDefault(b *block, n *keyexpr.Default, last bool) {
 	rest := n.Alts[len(n.Alts)-1].Node
 	if last {
 		for _, alt := range n.Alts[:len(n.Alts)-1] {
-			b.add(k.attempt(alt.Node, alt.NotEmpty, func(result string) []jen.Code { return k.finish(result, true) })...)
+			code, always := k.attempt(alt.Node, alt.NotEmpty, func(result string) []jen.Code { return k.finish(result, true) })
+			if b.add(code...); always {
+				return // what it depends on was seen to hold before
+			}
 		}
 		k.element(b, rest, true)
 		return
@@ -76,44 +79,55 @@ func (k *keyCode) elementDefault(b *block, n *keyexpr.Default, last bool) {
 		return in.done()
 	}
 	if in, result := k.plainAttempt(alt); in != nil {
+		if len(in.pending) == 0 {
+			b.add(k.finish(result, false)...)
+			return
+		}
 		b.add(ifElse(allHold(in.pending), k.finish(result, false), otherwise()))
 		return
 	}
 	found := k.names.allot("found", "found")
 	b.add(jen.Id(found).Op(":=").False())
-	b.add(k.attempt(alt.Node, alt.NotEmpty, func(result string) []jen.Code {
+	code, _ := k.attempt(alt.Node, alt.NotEmpty, func(result string) []jen.Code {
 		return append(k.finish(result, false), jen.Id(found).Op("=").True())
-	})...)
+	})
+	b.add(code...)
 	b.add(jen.If(jen.Op("!").Id(found)).Block(otherwise()...))
 }
 
-// attempt renders statements that use n if it has a value, and do nothing if not.
-func (k *keyCode) attempt(n keyexpr.Node, notEmpty bool, use func(result string) []jen.Code) []jen.Code {
+// attempt renders statements that use n if it has a value, and do nothing if not. It
+// reports whether it always has one, by what is known at this place.
+func (k *keyCode) attempt(n keyexpr.Node, notEmpty bool, use func(result string) []jen.Code) (code []jen.Code, always bool) {
 	in := k.nested()
 	switch n := n.(type) {
 	case *keyexpr.Cond:
 		c := k.cond(in, n.If)
 		var then, otherwise []jen.Code
+		var both [2]bool
 		k.scoped(func() {
 			k.learn(c.ifTrue)
-			then = k.attempt(n.Then, notEmpty, use)
+			then, both[0] = k.attempt(n.Then, notEmpty, use)
 		})
 		k.scoped(func() {
 			k.learn(c.ifFalse)
-			otherwise = k.attempt(n.Else, notEmpty, use)
+			otherwise, both[1] = k.attempt(n.Else, notEmpty, use)
 		})
-		return in.done(ifElse(c.text, then, otherwise))
+		always = in.unconditional() && both[0] && both[1]
+		return in.done(ifElse(c.text, then, otherwise)), always
 	case *keyexpr.Default:
 		if chosenDim(n) {
-			return k.attemptFirst(n.Alts, notEmpty, use)
+			return k.attemptFirst(n.Alts, notEmpty, use), false
 		}
 	case *keyexpr.Let:
 		k.bind(in, n.Local)
-		return in.done(k.attempt(n.Body, notEmpty, use)...)
+		always = in.unconditional()
+		body, has := k.attempt(n.Body, notEmpty, use)
+		return in.done(body...), always && has
 	}
 	var result string
 	k.scoped(func() { result = k.leaf(in, n, notEmpty) })
-	return in.done(use(result)...)
+	always = in.unconditional()
+	return in.done(use(result)...), always
 }
 
 // plainAttempt renders an alternative that depends on checks alone; nil if it does
@@ -128,7 +142,7 @@ func (k *keyCode) plainAttempt(alt keyexpr.Alt) (in *block, result string) {
 	in = k.nested()
 	k.scoped(func() { result = k.leaf(in, alt.Node, alt.NotEmpty) })
 	k.names = saved
-	if !in.plain() || len(in.pending) == 0 {
+	if !in.plain() {
 		return nil, ""
 	}
 	return in, result
@@ -139,14 +153,16 @@ func (k *keyCode) plainAttempt(alt keyexpr.Alt) (in *block, result string) {
 func (k *keyCode) attemptFirst(alts []keyexpr.Alt, notEmpty bool, use func(result string) []jen.Code) []jen.Code {
 	alt := alts[0]
 	if len(alts) == 1 {
-		return k.attempt(alt.Node, notEmpty, use)
+		code, _ := k.attempt(alt.Node, notEmpty, use)
+		return code
 	}
 	found := k.names.allot("found", "found")
 	code := []jen.Code{jen.Id(found).Op(":=").False()}
 	if _, isCond := alt.Node.(*keyexpr.Cond); isDim(alt.Node) || isCond && chosenDim(alt.Node) {
-		code = append(code, k.attempt(alt.Node, alt.NotEmpty || notEmpty, func(result string) []jen.Code {
+		first, _ := k.attempt(alt.Node, alt.NotEmpty || notEmpty, func(result string) []jen.Code {
 			return append([]jen.Code{jen.Id(found).Op("=").True()}, use(result)...)
-		})...)
+		})
+		code = append(code, first...)
 	} else {
 		in := k.nested()
 		var result string

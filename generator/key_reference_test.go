@@ -302,6 +302,34 @@ func text(v reflect.Value) string {
 	return strconv.FormatUint(v.Uint(), 10)
 }
 
+// mayBeText reports whether t, which was an address, is a text for another call.
+func mayBeText(t *tree) bool {
+	switch t.Op {
+	case "Dim":
+		return t.Name != "ip"
+	case "Let":
+		return mayBeText(t.Args[len(t.Args)-1])
+	case "Cond":
+		return mayBeText(t.Args[1]) || mayBeText(t.Args[2])
+	case "Default":
+		for _, a := range t.Args {
+			if mayBeText(a) {
+				return true
+			}
+		}
+		return false
+	}
+	typ, ok := typesByName[t.Type]
+	return ok && typ.Kind() == reflect.String
+}
+
+func separated(b []byte) []byte {
+	if len(b) > 0 {
+		b = append(b, '|')
+	}
+	return b
+}
+
 // reference computes the key of the trees in src.
 func reference(src string, raw bool, ctx context.Context, s *Service, req *Req) []byte {
 	var elems []*tree
@@ -316,7 +344,10 @@ func reference(src string, raw bool, ctx context.Context, s *Service, req *Req) 
 		case !ok:
 			return nil
 		case v.Type() == reflect.TypeFor[address]():
-			b = ratelimit.AppendIP(b, e.caller)
+			if b = separated(b); mayBeText(t) {
+				b = append(b, '\\')
+			}
+			b = append(b, ratelimit.AppendIP([]byte{}, e.caller)...)
 		case raw:
 			return append(b, text(v)...)
 		default:

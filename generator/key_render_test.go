@@ -179,7 +179,7 @@ func TestKeyFunctions(t *testing.T) {
 	if caller != nil && caller.User != "" {
 		return ratelimit.AppendUser(buf, caller)
 	}
-	return ratelimit.AppendIP(buf, caller)
+	return ratelimit.AppendTaggedIP(buf, caller)
 }`},
 		{"choice", pay, "Service", "Do", "req.Admin ? 'admin' : req.User", `func loginKey(buf []byte, req *Req) []byte {
 	if req != nil && req.Admin {
@@ -360,7 +360,7 @@ func loginWhen(req *Req, id string) bool {
 		{"a credential in a condition is none in a key", pay, "Service", "Do", "request.header('Authorization') == nil ? ip : req.User", `func loginKey(ctx context.Context, buf []byte, req *Req) []byte {
 	caller := ratelimit.RequestFrom(ctx)
 	if caller.Header("Authorization") == "" {
-		return ratelimit.AppendIP(buf, caller)
+		return ratelimit.AppendTaggedIP(buf, caller)
 	}
 	if req == nil {
 		return nil

@@ -130,13 +130,14 @@ func (k *keyCode) dim(b *block, n *keyexpr.Dim) val {
 		b.require(check{v.text + ` != ""`, v.text + ` == ""`}, true)
 		return v
 	}
-	b.require(check{k.caller + " != nil", k.caller + " == nil"}, true)
+	caller := k.request()
+	b.require(check{caller + " != nil", caller + " == nil"}, true)
 	if n.Kind == keyexpr.IP {
-		v := val{text: k.caller + ".Addr", prec: precPrimary, use: useAlways}
+		v := val{text: caller + ".Addr", prec: precPrimary, use: useAlways}
 		b.require(check{v.text + ".IsValid()", "!" + v.text + ".IsValid()"}, true)
 		return v
 	}
-	v := val{text: k.caller + "." + upperFirst(string(n.Kind)), prec: precPrimary, use: useAlways}
+	v := val{text: caller + "." + upperFirst(string(n.Kind)), prec: precPrimary, use: useAlways}
 	b.require(check{v.text + ` != ""`, v.text + ` == ""`}, true)
 	return v
 }
@@ -151,7 +152,10 @@ func (k *keyCode) lookup(n *keyexpr.Dim) (v val, ok bool) {
 	if n.Name != "" {
 		arg = strconv.Quote(n.Name)
 	}
-	return val{text: k.caller + "." + method + "(" + arg + ")", prec: precPrimary}, method != ""
+	if method == "" {
+		return val{}, false
+	}
+	return val{text: k.request() + "." + method + "(" + arg + ")", prec: precPrimary}, true
 }
 
 func constVal(n *keyexpr.Const) val {

@@ -177,25 +177,57 @@ func (m *method) resultVariables(s *scope) []string {
 	return outs
 }
 
-// zeroVariables allots variables for the results of a refusal that are zero.
+// zeroVariables allots variables for the results of a refusal that are zero and that
+// nothing shorter gives.
 func (m *method) zeroVariables(s *scope) []string {
 	zeros := make([]string, m.Sig.Results().Len())
 	if m.results != nil || m.OnLimit == directive.OnLimitFallback {
 		return zeros
 	}
 	for i := range zeros {
-		if last := i == len(zeros)-1; !last || !isError(m.Sig.Results().At(i).Type()) {
+		if m.zeroValue(i) == nil {
 			zeros[i] = s.allot("zero", "zero")
 		}
 	}
 	return zeros
 }
 
+// zeroValue renders the zero value of result i, or returns nil if that takes a
+// variable: its type is a type parameter, or the package gives another meaning to what
+// Go predeclares.
+func (m *method) zeroValue(i int) *jen.Statement {
+	f := m.wrapper.file
+	t := m.Sig.Results().At(i).Type()
+	if _, ok := types.Unalias(t).(*types.TypeParam); ok {
+		return nil
+	}
+	value := "nil"
+	switch u := t.Underlying().(type) {
+	case *types.Struct, *types.Array:
+		return jen.Id(f.imports.typeString(t)).Values()
+	case *types.Basic:
+		switch info := u.Info(); {
+		case info&types.IsString != 0:
+			return jen.Lit("")
+		case info&types.IsNumeric != 0:
+			return jen.Lit(0)
+		case info&types.IsBoolean != 0:
+			value = "false"
+		case u.Kind() != types.UnsafePointer:
+			return nil
+		}
+	}
+	if f.pkg.Declared[value] {
+		return nil
+	}
+	return jen.Id(value)
+}
+
 // methodScope returns the scope of a method's parameters, results and locals. They
 // keep the names of the source, as long as these hide nothing that the method
 // itself mentions.
 func (w *wrapper) methodScope(pm *parser.Method) *scope {
-	s := &scope{used: map[string]bool{"_": true, "nil": true, "byte": true, w.recv: true}}
+	s := &scope{used: map[string]bool{"_": true, "nil": true, "false": true, "byte": true, w.recv: true}}
 	if w.OfFunction() {
 		s.reserve(w.Source.Name())
 		s.reserve(pm.Fallback.Text)

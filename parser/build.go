@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 	"github.com/ratelimitgen/ratelimitgen/parser/load"
 	"github.com/ratelimitgen/ratelimitgen/parser/scan"
@@ -175,11 +176,11 @@ func (b *builder) collect() {
 		}
 		if err != nil {
 			// What the file says of directives may be anything.
-			b.res.Diags.Add(errSyntax(name, err))
+			b.res.Diags.Add(ofBuild(!f.Excluded, errSyntax(name, err))...)
 			continue
 		}
 		targets, diags := directive.Collect(fset, file, f.Src)
-		b.res.Diags.Add(diags...)
+		b.res.Diags.Add(ofBuild(!f.Excluded, diags...)...)
 		for _, t := range targets {
 			first := t.Directives[0]
 			switch {
@@ -208,6 +209,17 @@ func (b *builder) leftOut(f *scan.File) bool {
 		return true
 	}
 	return b.pkg != nil && b.pkg.SyntaxError(filepath.Join(b.dir.Path, f.Name)) == nil
+}
+
+// ofBuild returns problems of a file of the build as they are, and those of another file
+// as warnings.
+func ofBuild(included bool, diags ...diag.Diagnostic) diag.List {
+	if !included {
+		for i := range diags {
+			diags[i].Severity = diag.Warning
+		}
+	}
+	return diags
 }
 
 // syntax returns the loaded syntax of a file, or nil.

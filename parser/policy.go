@@ -122,6 +122,10 @@ func enumerate(methods []string) string {
 func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, diag.List) {
 	p := &Policy{Policy: l.Policy(), Cost: l.Cost, directive: l.Directive, group: l.Group != ""}
 	var diags diag.List
+	if a := l.Directive.Option("key"); l.Key == nil && a != nil {
+		_, problems := keyexpr.ParseKey(a.Value.Text, scope) // global, which may be a parameter's name
+		diags.Add(locate(&a.Value, problems)...)
+	}
 	if l.Key != nil {
 		key, problems := keyexpr.ParseKey(l.Key.Text, scope)
 		diags.Add(locate(l.Key, problems)...)

@@ -306,7 +306,7 @@ func (b *builder) causeOf(fn *types.Func, md *methodDraft) string {
 // or "".
 func (b *builder) promotedLimit(d *draft, fn *types.Func, declared bool) string {
 	from := receiverName(fn)
-	if declared || from == "" || fn.Pkg() == b.pkg.Types && from == d.name {
+	if declared || from == "" || fn.Pkg() == nil || fn.Pkg() == b.pkg.Types && from == d.name {
 		return ""
 	}
 	other := b.all[fn.Pkg().Path()+"."+from]
@@ -374,7 +374,7 @@ func (b *builder) wrapperOptions(w *Wrapper, d *draft) {
 	if o.Constructor != "" {
 		w.Constructor = o.Constructor
 	}
-	if o.Implements != nil && len(diags) == 0 {
+	if o.Implements != nil && len(diags) == 0 && d.file != nil { // on a function it is reported
 		b.implements(w, d, o.Implements)
 	}
 }
@@ -407,6 +407,8 @@ func (b *builder) implements(w *Wrapper, d *draft, v *directive.Value) {
 		fail("there is no type of this name")
 	case !types.IsInterface(tn.Type()):
 		fail("the type is not an interface")
+	case !tn.Type().Underlying().(*types.Interface).IsMethodSet():
+		fail("the interface is a constraint, which no value has as its type")
 	default:
 		if n, ok := tn.Type().(*types.Named); ok && n.TypeParams().Len() > 0 {
 			fail("generic interfaces cannot be asserted; write the assertion in your own code")

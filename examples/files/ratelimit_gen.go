@@ -59,8 +59,7 @@ func (f *RateLimitedFs) Chtimes(name string, atime, mtime time.Time) error {
 //	max=6 window=1m algorithm=token-bucket burst=3
 func (f *RateLimitedFs) Create(name string) (afero.File, error) {
 	if err := f.create.Allow(context.Background(), nil); err != nil {
-		var zero afero.File
-		return zero, err
+		return nil, err
 	}
 	return f.next.Create(name)
 }
@@ -110,8 +109,7 @@ func (f *RateLimitedFs) OpenFile(name string, flag int, perm os.FileMode) (afero
 		{Cost: fsOpenFileCost2(flag)},
 	})
 	if err != nil {
-		var zero afero.File
-		return zero, err
+		return nil, err
 	}
 	return f.next.OpenFile(name, flag, perm)
 }

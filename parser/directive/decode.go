@@ -34,7 +34,7 @@ func (dec *decoder) units(l *Limit, a *Assignment, o *Option) {
 		l.Max = ratelimit.Unlimited
 	case text == wordBlocked:
 		l.Max = ratelimit.Blocked
-	case diag.Suggest(text, o.Values) != "":
+	case !strings.HasPrefix(text, "#") && diag.Suggest(text, o.Values) != "":
 		dec.report(errWord(a, o))
 	case l.Algorithm == ratelimit.TimeQuota && !startsName(text):
 		l.Max = int64(dec.duration(a) / time.Microsecond)
@@ -398,8 +398,12 @@ func (dec *decoder) action(a *Assignment, o *Option) (OnLimit, Word) {
 // zone decodes a Zone.
 func (dec *decoder) zone(a *Assignment) string {
 	name := a.Value.Text
-	if name == "Local" {
+	switch dir, _, _ := strings.Cut(name, "/"); {
+	case name == "Local" || name == "localtime":
 		dec.report(errZone(a, "the zone of the machine differs from machine to machine: name one, like Europe/Berlin"))
+		return ""
+	case dir == "posix" || dir == "right" || name == "posixrules":
+		dec.report(errZone(a, "not every machine has this form of a time zone: write its name alone, like Europe/Berlin"))
 		return ""
 	}
 	if _, err := time.LoadLocation(name); err != nil {

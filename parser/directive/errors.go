@@ -105,7 +105,7 @@ func errTooLong(pos diag.Pos, n int) diag.Diagnostic {
 
 func errCharacter(pos diag.Pos, char string) diag.Diagnostic {
 	esc := strings.Trim(strconv.QuoteToASCII(char), `"`)
-	return problem(pos, len(char), CodeCharacter, "the character %s is invisible or not valid: remove it, or write it as an escape in a \"quoted\" value", esc)
+	return problem(pos, len(char), CodeCharacter, "the character %s is invisible or not valid: remove it, or, if an expression needs it, write it as an escape in a \"quoted\" value", esc)
 }
 
 func errUnknownVerb(pos diag.Pos, word string) diag.Diagnostic {

@@ -113,7 +113,18 @@ func (l *Limit) onLimit() string {
 }
 
 func errGroupDiffers(l, first *Limit, option string) diag.Diagnostic {
-	const format = "the limits of a group share counters, and that %s has another %s: write the same on both, or the policy in a define that both use"
+	return groupProblem(l, first, option, "the limits of a group share counters, and that %s has another %s: write the same on both, or the policy in a define that both use")
+}
+
+// errGroupLacks is errGroupDiffers for an option that one of the limits is without.
+func errGroupLacks(l, first *Limit, option string) diag.Diagnostic {
+	if l.Directive.Option(option) != nil {
+		return groupProblem(l, first, option, "the limits of a group share counters, and that %s has no %s: write one on both, or on neither")
+	}
+	return groupProblem(l, first, option, "the limits of a group share counters, and that %s has %s, which this one has not: write one on both, or on neither")
+}
+
+func groupProblem(l, first *Limit, option, format string) diag.Diagnostic {
 	if a := l.Directive.Option(option); a != nil {
 		return badOption(a, CodeGroupDiffers, format, first.whereFrom(l), option)
 	}

@@ -78,7 +78,7 @@ func misspelt(comment string, pos diag.Pos) (diag.Diagnostic, bool) {
 		ok = ok && (tight || setsOption(spelling))
 	case len(body) < len(text):
 		spelling, ok = respell(body)
-		ok = ok && setsOption(spelling)
+		ok = ok && setsOptions(spelling)
 	default:
 		ok = false
 	}
@@ -86,6 +86,16 @@ func misspelt(comment string, pos diag.Pos) (diag.Diagnostic, bool) {
 		return diag.Diagnostic{}, false
 	}
 	return errNearMiss(pos, comment, false, Prefix+spelling), true
+}
+
+// setsOptions reports whether each word of text sets an option.
+func setsOptions(text string) bool {
+	for word := range strings.FieldsSeq(text) {
+		if !setsOption(word) {
+			return false
+		}
+	}
+	return true
 }
 
 // setsOption reports whether text begins with an option and "=".

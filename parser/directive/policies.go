@@ -59,7 +59,11 @@ func CheckGroup(limits []Limit) diag.List {
 	for i := range limits {
 		l, first := &limits[i], &limits[0]
 		for _, o := range shared {
-			if !reflect.DeepEqual(o.of(l), o.of(first)) {
+			switch {
+			case reflect.DeepEqual(o.of(l), o.of(first)):
+			case o.name == optCount || o.name == optCostAfter:
+				diags.Add(errGroupLacks(l, first, o.name))
+			default:
 				diags.Add(errGroupDiffers(l, first, o.name))
 			}
 		}

@@ -158,7 +158,7 @@ var limitOptions = []Option{
 	{
 		Name: optCostAfter, Type: Amount,
 		Algorithms: charged, Without: optWarmup, unused: CodeOptionUnused,
-		Doc:     "units charged after the call besides, over arguments and results",
+		Doc:     "units charged after the call besides, over arguments and results; with count, of calls that stay counted only",
 		Example: "cost-after=`len(result)`",
 	},
 	{
@@ -231,13 +231,13 @@ var limitOptions = []Option{
 	{
 		Name: optName, Type: Name, Targets: []TargetKind{Method, InterfaceMethod, Func}, Without: optGroup, unused: CodeNameUnused,
 		Aliases: []string{"id"},
-		Doc:     "identity of the policy's counters, metrics and overrides, kept when policies are moved or changed; by default import path, type and method, and for several policies also algorithm, window and key",
+		Doc:     "identity of the policy's counters, metrics and overrides, kept when policies are moved or changed; by default import path, type and method, and for several policies also algorithm, window and key, so that a policy without a name is another one once its method gets a second",
 		Example: "name=login-per-ip",
 	},
 	{
 		Name: optGroup, Type: Name,
 		Aliases: []string{"shared", "share"},
-		Doc:     "methods of one group share counters; their limits must be the same but for what a call costs and which calls count",
+		Doc:     "methods of one group share counters; their limits must be the same but for what a call costs and which calls count, and have count, or cost-after, on all of them or on none",
 		Example: "group=uploads",
 	},
 	{

@@ -120,6 +120,10 @@ func AppendIP(b []byte, r *Request) []byte { return AppendPrefix(b, r, 32, 64) }
 // as "192.0.2.0/24", and an address by itself where the length is all of it. The
 // result is nil if the length is out of range.
 func AppendPrefix(b []byte, r *Request, bits4, bits6 int) []byte {
+	return appendPrefix(b, r, bits4, bits6, "")
+}
+
+func appendPrefix(b []byte, r *Request, bits4, bits6 int, tag string) []byte {
 	if b == nil || r == nil || !r.Addr.IsValid() {
 		return nil
 	}
@@ -131,11 +135,21 @@ func AppendPrefix(b []byte, r *Request, bits4, bits6 int) []byte {
 	if err != nil {
 		return nil
 	}
-	b = separate(b)
+	b = append(separate(b), tag...)
 	if bits == addr.BitLen() {
 		return addr.AppendTo(b)
 	}
 	return network.AppendTo(b)
+}
+
+// AppendTaggedIP is AppendIP for an element that is an address or else a text: a '\\'
+// before the address, which no escaped text begins with alone, keeps a user who is called
+// "192.0.2.1" apart from whoever calls from there.
+func AppendTaggedIP(b []byte, r *Request) []byte { return AppendTaggedPrefix(b, r, 32, 64) }
+
+// AppendTaggedPrefix is AppendTaggedIP for networks of other lengths. See AppendPrefix.
+func AppendTaggedPrefix(b []byte, r *Request, bits4, bits6 int) []byte {
+	return appendPrefix(b, r, bits4, bits6, `\`)
 }
 
 // AppendUser appends the caller's user name to the key b. The result is nil if r

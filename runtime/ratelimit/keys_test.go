@@ -53,6 +53,29 @@ func TestAppendPrefixGroupsAddresses(t *testing.T) {
 	}
 }
 
+// No text is an address, in whatever place of a key.
+func TestATaggedAddressIsNoText(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := &ratelimit.Request{Addr: netip.AddrFrom4([4]byte{192, 0, 2, 1})}
+		before := rapid.SampledFrom([]string{"", "a"}).Draw(t, "before")
+		list := func(last func(b []byte) []byte) string {
+			b := []byte{}
+			if before != "" {
+				b = ratelimit.AppendText(b, before)
+			}
+			return string(last(b))
+		}
+		address := list(func(b []byte) []byte { return ratelimit.AppendTaggedIP(b, r) })
+		text := rapid.StringOf(rapid.SampledFrom([]rune(`\|a192.0.2.1`))).Draw(t, "text")
+		for _, s := range []string{text, address, "192.0.2.1", `\192.0.2.1`, `\\192.0.2.1`} {
+			if s != "" && list(func(b []byte) []byte { return ratelimit.AppendText(b, s) }) == address {
+				t.Fatalf("the text %q is the address %q", s, address)
+			}
+		}
+	})
+}
+
 func TestAppendLowerLowersAsStringsDoes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

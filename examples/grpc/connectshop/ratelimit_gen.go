@@ -53,8 +53,7 @@ func (s *RateLimitedServer) PlaceOrders(ctx context.Context, stream *connect.Bid
 func (s *RateLimitedServer) Search(ctx context.Context, req *connect.Request[shoppb.SearchRequest]) (*connect.Response[shoppb.SearchReply], error) {
 	var buf [64]byte
 	if err := s.search.Allow(ctx, serverSearchKey(ctx, buf[:0])); err != nil {
-		var zero *connect.Response[shoppb.SearchReply]
-		return zero, err
+		return nil, err
 	}
 	return s.next.Search(ctx, req)
 }

@@ -60,8 +60,7 @@ func (s *RateLimitedServer) PlaceOrders(stream grpc.BidiStreamingServer[shoppb.O
 func (s *RateLimitedServer) Search(ctx context.Context, req *shoppb.SearchRequest) (*shoppb.SearchReply, error) {
 	var buf [64]byte
 	if err := s.search.Allow(ctx, serverSearchKey(ctx, buf[:0])); err != nil {
-		var zero *shoppb.SearchReply
-		return zero, err
+		return nil, err
 	}
 	return s.next.Search(ctx, req)
 }

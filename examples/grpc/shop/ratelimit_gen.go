@@ -42,8 +42,7 @@ func (o *RateLimitedOrders) Follow(ctx context.Context, item string, send func(*
 func (o *RateLimitedOrders) Place(ctx context.Context, req *shoppb.OrderRequest) (*shoppb.Order, error) {
 	var buf [64]byte
 	if err := o.place.Allow(ctx, ordersPlaceKey(ctx, buf[:0])); err != nil {
-		var zero *shoppb.Order
-		return zero, err
+		return nil, err
 	}
 	return o.next.Place(ctx, req)
 }

@@ -73,8 +73,7 @@ func (s *RateLimitedService) Orders() int64 {
 func (s *RateLimitedService) PlaceOrder(ctx context.Context, req *OrderRequest) (*Order, error) {
 	var buf [64]byte
 	if err := s.placeOrder.Allow(ctx, servicePlaceOrderKey(buf[:0], req)); err != nil {
-		var zero *Order
-		return zero, err
+		return nil, err
 	}
 	return s.next.PlaceOrder(ctx, req)
 }
@@ -108,8 +107,7 @@ func servicePlaceOrderKey(buf []byte, req *OrderRequest) []byte {
 //	max=10 window=1m algorithm=fixed-window
 func (s *RateLimitedService) Search(ctx context.Context, query string) ([]string, error) {
 	if err := s.search.Allow(ctx, nil); err != nil {
-		var zero []string
-		return zero, err
+		return nil, err
 	}
 	return s.next.Search(ctx, query)
 }
