@@ -36,6 +36,9 @@ type call struct {
 	ends bool   // something may end what is charged
 	id   uint64 // by this; set when it is charged
 
+	within int64  // µs that a call which reserves can wait
+	name   string // that a store gave to a reservation
+
 	decision Decision
 	speaker  *counter      // that the decision is of, or nil
 	charged  uint64        // policies that admitted it, by bits
@@ -155,7 +158,7 @@ func (g *gate) decide(ctx context.Context, charges []Charge, c *call) error {
 	if err == nil && admitted && asks {
 		if g.store == nil {
 			var current bool
-			if admitted, current = g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.wantedID(), full); !current {
+			if admitted, current = g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.within, c.wantedID(), full); !current {
 				err = errUpdated
 			}
 		} else {
@@ -246,6 +249,12 @@ func (g *gate) examine(charges []Charge, verdicts []verdict) (admitted, asks boo
 			fault = ErrCost
 		case kind == unlimited:
 			v.Allowed, v.Remaining = true, Unlimited
+			if c.blocks.Load() && !noKey {
+				if v.RetryAfter = g.limiter.mem.blocked(c, c.key(ch.Key)); v.RetryAfter > 0 {
+					v.Allowed, v.Remaining = false, 0
+					admitted = admitted && c.shadow
+				}
+			}
 		default:
 			v.asked, asks = true, true
 		}

@@ -19,6 +19,11 @@ const (
 	headBits    = 6
 	headLen     = 1 << headBits
 	keptRingLen = 16 // rings above this are not kept for reuse
+
+	// inRecord is the last of an entry that has a record although others of its policy
+	// need none: part is its index. It is after every time, so that who decides on an
+	// entry and is not prepared for that finds it ahead of the clock.
+	inRecord = 1 << 62
 )
 
 // entry is the state of one key under one policy. What base and part hold depends
@@ -174,6 +179,9 @@ func (s *shard) insert(p place, key []byte) *entry {
 // remove takes out entry i of a policy with the given rule.
 func (s *shard) remove(i uint32, r rule) {
 	e := s.entry(i)
+	if e.last == inRecord {
+		r = recorded
+	}
 	link := s.head(e.hash)
 	for *link != i {
 		link = &s.entry(*link).next
@@ -193,15 +201,19 @@ func (s *shard) remove(i uint32, r rule) {
 		}
 		s.rings.remove(e.part)
 	case recorded:
-		if r := s.records.all[e.part]; r.large() {
-			s.records.all[e.part] = nil
-		} else {
-			r.renew()
-		}
-		s.records.remove(e.part)
+		s.removeRecord(e.part)
 	}
 	e.meta, e.next, s.free = freeEntry, s.free, i
 	s.entries--
+}
+
+func (s *shard) removeRecord(i uint32) {
+	if r := s.records.all[i]; r.large() {
+		s.records.all[i] = nil
+	} else {
+		r.renew()
+	}
+	s.records.remove(i)
 }
 
 // split adds a bucket, and moves to it what belongs there from the one bucket that
