@@ -127,9 +127,15 @@ func (c *counter) left(r *record, a ask) int64 {
 // earliest returns after how long, but at least from, a is admitted beside what is
 // reserved, or never.
 func (c *counter) earliest(r *record, a ask, from int64) int64 {
+	if from == 0 && !r.isBooked() {
+		if c.algorithm.admits(r, a) {
+			return 0
+		}
+		return c.algorithm.wait(r, a)
+	}
 	begin := a.t
 	later := r
-	if r == &blank && from > 0 {
+	if r == &blank {
 		later = r.clone()
 		c.begin(later, a)
 	} else if r.orders != nil {
@@ -200,7 +206,7 @@ func (s *shard) recollect(slot *slot, now int64) {
 	r := s.records.all[e.part]
 	c.due(r, now+r.off)
 	if view, _, _ := c.settleRecord(r, now); view == r {
-		slot.plain, slot.c, slot.record = slot.c, c, r
+		slot.c, slot.record = c, r
 		return
 	}
 	s.removeRecord(e.part)

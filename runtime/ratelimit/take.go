@@ -215,6 +215,9 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 				delay = wait
 			}
 			if s.retry > 0 {
+				if s.view != nil {
+					s.retry = max(s.retry, s.view.opens()-s.t) // it may be locked now
+				}
 				v.RetryAfter = micros(s.retry)
 			}
 		}
