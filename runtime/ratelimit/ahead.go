@@ -238,7 +238,7 @@ func (c *counter) comesAhead() bool {
 // and whether that is within what it can wait. Of those that keep it from being granted,
 // ok is not set, and retry says after how long they do not, where that is not when they
 // would admit the call.
-func (m *memory) schedule(slots []slot, charges []Charge, admitted bool, now, within int64) (wait int64, granted bool) {
+func (m *memory) schedule(slots []slot, charges []Charge, admitted bool, within int64) (wait int64, granted bool) {
 	queued := false
 	for i := range slots {
 		queued = queued || slots[i].c != nil && slots[i].c.queue != nil
@@ -248,15 +248,9 @@ func (m *memory) schedule(slots []slot, charges []Charge, admitted bool, now, wi
 	}
 	granted = true
 	for i := range slots {
-		if s := &slots[i]; s.c != nil {
-			if s.c.rule != recorded {
-				m.viewRecord(s, now)
-			}
-			if !s.c.shadow {
-				alone := s.alone(&charges[i], within)
-				wait = max(wait, alone)
-				granted = granted && s.ok
-			}
+		if s := &slots[i]; s.c != nil && !s.c.shadow {
+			wait = max(wait, m.alone(s, &charges[i], within))
+			granted = granted && s.ok
 		}
 	}
 	for i := range slots {
@@ -265,30 +259,39 @@ func (m *memory) schedule(slots []slot, charges []Charge, admitted bool, now, wi
 		case s.c == nil || charges[i].Cost == 0:
 		case s.c.shadow:
 			if s.c.comesAhead() && !(s.spilled && !s.isNew) {
-				s.ok = !s.view.isLocked(s.t) && s.c.earliest(s.view, s.ask(&charges[i], 0), wait) == wait
+				s.ok = !s.isLocked() && m.earliest(s, &charges[i], wait) == wait
 			}
 		default:
-			s.together(&charges[i], wait, within)
+			m.together(s, &charges[i], wait)
 			granted = granted && s.ok
-		}
-	}
-	if !granted || wait == 0 {
-		for i := range slots {
-			if s := &slots[i]; s.plain != nil {
-				s.c, s.plain, s.view = s.plain, nil, nil
-			}
 		}
 	}
 	return wait, granted
 }
 
+// isLocked reports whether the key of s is refused whatever it has left.
+func (s *slot) isLocked() bool { return s.c.rule == recorded && s.view.isLocked(s.t) }
+
+// earliest returns after how long, but at least from, the policy of s admits the call.
+func (m *memory) earliest(s *slot, ch *Charge, from int64) int64 {
+	if s.c.rule == recorded {
+		return s.c.earliest(s.view, s.ask(ch, 0), from)
+	}
+	if s.ok {
+		return from
+	}
+	o := s.c.outcome(s.state(), m.ring(s), s.t, ch.Cost, false)
+	return max(from, o.RetryAfter.Microseconds())
+}
+
 // alone returns after how long the policy of s would admit the call if there were no
 // other, and sees to ok and retry as schedule says.
-func (s *slot) alone(ch *Charge, within int64) (wait int64) {
-	c, a := s.c, s.ask(ch, 0)
+func (m *memory) alone(s *slot, ch *Charge, within int64) (wait int64) {
+	c := s.c
 	admitted := s.ok
 	switch {
 	case c.queue != nil:
+		a := s.ask(ch, 0)
 		wait = c.queue.delay(s.view, a)
 		if !s.ok {
 			s.retry = c.outcomeRecord(s.view, a, false).RetryAfter.Microseconds()
@@ -297,16 +300,16 @@ func (s *slot) alone(ch *Charge, within int64) (wait int64) {
 	case !c.comesAhead() || s.spilled && !s.isNew:
 		return 0
 	default:
-		wait = c.earliest(s.view, a, 0)
-		if s.view.isLocked(a.t) {
-			s.retry = s.view.opens() - a.t
+		wait = m.earliest(s, ch, 0)
+		if s.isLocked() {
+			s.retry = s.view.opens() - s.t
 		}
 		most := maxAhead
 		if c.policy.MaxQueue > 0 {
 			most = min(most, c.policy.MaxQueue)
 		}
-		if s.view.isBooked() && len(s.view.orders.ahead) >= most {
-			s.retry = max(s.retry, s.view.orders.ahead[0].t-a.t)
+		if c.rule == recorded && s.view.isBooked() && len(s.view.orders.ahead) >= most {
+			s.retry = max(s.retry, s.view.orders.ahead[0].t-s.t)
 		}
 		admitted = s.retry == 0
 	}
@@ -318,8 +321,8 @@ func (s *slot) alone(ch *Charge, within int64) (wait int64) {
 
 // together sees to ok and retry of a call that comes after wait, because one of the
 // policies admits it no earlier.
-func (s *slot) together(ch *Charge, wait, within int64) {
-	c, a := s.c, s.ask(ch, 0)
+func (m *memory) together(s *slot, ch *Charge, wait int64) {
+	c := s.c
 	var retry int64
 	switch l, ok := c.algorithm.(*leases); {
 	case ok:
@@ -327,13 +330,13 @@ func (s *slot) together(ch *Charge, wait, within int64) {
 			retry = wait - l.length + 1 // the place would be lost before
 		}
 	case c.queue != nil:
-		if c.queue.delay(s.view, a) != wait {
+		if c.queue.delay(s.view, s.ask(ch, 0)) != wait {
 			retry = wait // a turn cannot be put off
 		}
 	case s.spilled && !s.isNew:
 		retry = wait
-	case !s.view.isLocked(a.t):
-		if later := c.earliest(s.view, a, wait); later != wait {
+	case c.rule == recorded && !s.isLocked():
+		if later := m.earliest(s, ch, wait); later != wait {
 			retry = later // since what is reserved is ahead of it
 		}
 	}
@@ -342,28 +345,17 @@ func (s *slot) together(ch *Charge, wait, within int64) {
 	}
 }
 
-// viewRecord has s, whose state is an entry, be looked at as a record.
-func (m *memory) viewRecord(s *slot, now int64) {
-	r := blank.clone()
-	var log ring
-	if g := m.ring(s); g != nil {
-		log = g.clone()
-	}
-	s.c.write(r, s.state(), &log, now)
-	s.plain, s.c, s.view, s.off = s.c, s.c.inRecords, r, 0
-}
-
 // chargeAhead has s charged when the call comes.
 func (m *memory) chargeAhead(s *slot, ch *Charge, digest *[sha256.Size]byte, id uint64, now, wait int64) {
 	a := s.ask(ch, id)
-	if s.plain == nil {
+	if s.c.rule == recorded {
 		m.open(s, a, stored(s.c.key(ch.Key), digest))
 	} else {
-		if s.c = s.plain; s.isNew {
+		if s.isNew {
 			m.insert(s, stored(s.c.key(ch.Key), digest))
 		}
-		s.record = m.shards[s.shard].setRecord(s.entry, s.plain, now)
-		s.c, s.view = s.plain.inRecords, s.record
+		s.record = m.shards[s.shard].setRecord(s.entry, s.c, now)
+		s.c, s.view = s.c.inRecords, s.record
 	}
 	s.record.last = max(s.record.last, a.t)
 	a.t += wait

@@ -31,11 +31,9 @@ type slot struct {
 	copied  entry    // what a peek is decided on, or a new key
 	t       int64
 	ok      bool
-	isNew   bool // there is no entry yet, but room for one
-	spilled bool // the state is, or was copied from, that of c.spill
-	// plain is the counter of the policy if c counts on a record in its place.
-	plain *counter
-	retry int64 // of a reservation that this policy refuses: after how long it does not
+	isNew   bool  // there is no entry yet, but room for one
+	spilled bool  // the state is, or was copied from, that of c.spill
+	retry   int64 // of a reservation that this policy refuses: after how long it does not
 
 	// If c is recorded:
 	record *record // that of the key or, if spilled, of c.spill; nil if it has none
@@ -165,7 +163,7 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 	}
 	var wait int64
 	if mode == reserves {
-		wait, admitted = m.schedule(slots, charges, admitted, now, within)
+		wait, admitted = m.schedule(slots, charges, admitted, within)
 	}
 	charge := admitted && mode != peeks && mode != refuses
 	var number uint64
