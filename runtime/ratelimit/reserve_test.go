@@ -366,3 +366,28 @@ func TestReserveDoesNotAllocateUnlessItIsAhead(t *testing.T) {
 	wantAllocs(t, "an admission", 0, func() { _, _ = roomy.Reserve(ctx, c) })
 	wantAllocs(t, "no room now", 0, func() { _, _ = tight.ReserveWithin(ctx, 0, c) })
 }
+
+// A call that was cancelled stays charged if its window keeps a later one, which was
+// told its time, from coming too early.
+func TestCancelKeepsWhatLaterCallsStandBy(t *testing.T) {
+	t.Parallel()
+	window := ratelimit.Policy{ID: "window", Algorithm: ratelimit.FixedWindow, Limit: 5, Window: time.Minute}
+	r := newReserver(t, window)
+	two := r.limiter.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{window, {ID: "log", Limit: 1, Window: 65 * time.Second}}})
+	if _, err := two.Take(t.Context(), charge(0), charge(1)); err != nil {
+		t.Fatal(err)
+	}
+	r.take(true, charge(5))
+	first := r.reserve(time.Minute, charge(4))
+	if m, err := two.Reserve(t.Context(), charge(1), charge(1)); err != nil || m.Delay() != 65*time.Second {
+		t.Fatalf("%+v, %v", m.Decision(), err)
+	}
+	r.reserve(2*time.Minute, charge(5))
+	// Without the first, the second would begin a window of which 5 s are left when the
+	// third comes, and have taken a unit of it.
+	first.Cancel()
+	r.clock.Advance(125 * time.Second)
+	if d := r.take(false, charge(1)); d.RetryAfter != 55*time.Second {
+		t.Errorf("%+v", d)
+	}
+}
