@@ -76,6 +76,9 @@ func (g *gate) block(ctx context.Context, d time.Duration, keys [][]byte) error 
 	return nil
 }
 
+// mayBlock reports whether a key of c was ever blocked.
+func (c *counter) mayBlock() bool { return c.blocks.Load() }
+
 // block refuses a key for d from now, or no more if that is 0. It returns false if
 // there is no room.
 func (m *memory) block(c *counter, key []byte, d time.Duration) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -249,7 +250,7 @@ func (g *gate) examine(charges []Charge, verdicts []verdict) (admitted, asks boo
 			fault = ErrCost
 		case kind == unlimited:
 			v.Allowed, v.Remaining = true, Unlimited
-			if c.blocks.Load() && !noKey {
+			if c.mayBlock() && !noKey {
 				if v.RetryAfter = g.limiter.mem.blocked(c, c.key(ch.Key)); v.RetryAfter > 0 {
 					v.Allowed, v.Remaining = false, 0
 					admitted = admitted && c.shadow
@@ -357,7 +358,7 @@ func (g *gate) reset(ctx context.Context, keys [][]byte) error {
 	switch {
 	case g == nil || g.limiter == nil:
 		return errZeroGate
-	case g.open:
+	case g.open && !slices.ContainsFunc(g.counters, (*counter).mayBlock):
 		return nil
 	case len(keys) != len(g.counters):
 		return fmt.Errorf("ratelimit: %s has %d policies, not %d", g.method, len(g.counters), len(keys))
@@ -367,11 +368,11 @@ func (g *gate) reset(ctx context.Context, keys [][]byte) error {
 	}
 	for i, c := range g.counters {
 		key := c.key(keys[i])
-		if c.kind != counted || len(key) == 0 && !c.shared {
+		if c.kind != counted && !c.mayBlock() || len(key) == 0 && !c.shared {
 			continue
 		}
 		g.limiter.mem.reset(c, key)
-		if g.store != nil {
+		if g.store != nil && c.kind == counted {
 			if err := g.store.Reset(ctx, &c.policy, string(key)); err != nil {
 				return g.failed(c, c.capacity, ErrStore, err)
 			}
