@@ -153,5 +153,12 @@ func (m *memory) blocked(c *counter, key []byte) time.Duration {
 		return 0
 	}
 	r := s.records.all[e.part]
-	return micros(max(0, r.orders.block-max(m.nowFor(c, m.now())+r.off, r.last)))
+	now := m.nowFor(c, m.now())
+	c.due(r, now+r.off)
+	view, t, off := c.settleRecord(r, now)
+	if view != r || r.orders == nil {
+		return 0
+	}
+	c.moved(r, t, off) // nobody else looks at the key
+	return micros(max(0, r.orders.block-t))
 }

@@ -211,3 +211,40 @@ func TestBlockRefusesThoseThatWait(t *testing.T) {
 		}
 	})
 }
+
+// A clock that is set back for good moves blocks and reservations with it.
+func TestOrdersMoveWithTheClock(t *testing.T) {
+	t.Parallel()
+	for _, p := range blockable {
+		if p.Limit == 0 {
+			p.Limit, p.Window = 1, time.Second
+		}
+		r := newReserver(t, p)
+		block(t, r.gate, time.Hour)
+		r.clock.Advance(-24 * time.Hour)
+		if d := r.take(false, charge(1)); d.RetryAfter != time.Hour {
+			t.Errorf("%+v: blocked for %v", p, d.RetryAfter)
+		}
+		r.clock.Advance(time.Hour)
+		if p.Limit == ratelimit.Unlimited || p.Algorithm == ratelimit.LeakyBucket {
+			r.take(true, charge(1))
+			continue
+		}
+		for ahead := r.reserve(0, charge(1)); ; {
+			var err error
+			if ahead, err = r.gate.Reserve(t.Context(), charge(1)); err != nil || !ahead.OK() {
+				t.Fatal(ahead.Decision(), err)
+			}
+			if ahead.Delay() < 3*time.Second {
+				continue
+			}
+			r.clock.Advance(-24 * time.Hour)
+			r.take(false, charge(1))
+			r.clock.Advance(ahead.Delay() - time.Microsecond)
+			r.take(false, charge(1))
+			r.clock.Advance(3 * time.Second)
+			r.take(true, charge(1))
+			break
+		}
+	}
+}
