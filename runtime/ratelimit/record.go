@@ -202,13 +202,14 @@ func (c *counter) outcomeRecord(r *record, a ask, allowed bool) Outcome {
 		}
 		o.RetryAfter = micros(wait)
 	}
-	switch f, ok := c.algorithm.(*fixedWindowRule); {
-	case r == &blank:
-	case ok && f.calendar != nil && a.off != r.off && r.used > 0:
-		o.ResetAfter = micros(max(f.wait(r, a), r.opens()-a.t)) // as if it had moved
-	default:
-		o.ResetAfter = micros(max(0, c.clears(r)-a.t))
+	if r == &blank {
+		return o
 	}
+	if c.calendar != nil && a.off != r.off {
+		r = r.clone() // what was moved, had the call changed anything
+		c.moved(r, a.t, a.off)
+	}
+	o.ResetAfter = micros(max(0, c.clears(r)-a.t))
 	return o
 }
 
