@@ -391,3 +391,63 @@ func TestCancelKeepsWhatLaterCallsStandBy(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// What is reserved is not forgotten while other keys come.
+func TestFloodForgetsNoReservation(t *testing.T) {
+	t.Parallel()
+	for _, a := range []ratelimit.Algorithm{ratelimit.TokenBucket, ratelimit.SlidingLog, ratelimit.SlidingWindow, ratelimit.FixedWindow} {
+		p := perSecond(a)
+		p.ID = "p"
+		clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+		gate := ratelimit.New(ratelimit.WithClock(clock), ratelimit.WithMaxKeys(50)).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{p}})
+		var last ratelimit.Reservation
+		for range 100 {
+			var err error
+			if last, err = gate.Reserve(t.Context(), charge(1)); err != nil || !last.OK() {
+				t.Fatalf("%+v, %v", last.Decision(), err)
+			}
+		}
+		var buf [24]byte
+		for i := range last.Delay() / (50 * time.Millisecond) {
+			clock.Advance(50 * time.Millisecond)
+			_ = gate.Allow(t.Context(), ratelimit.AppendInt(buf[:0], int64(i)))
+			if d, err := gate.Peek(t.Context(), charge(1)); err != nil || d.Allowed {
+				t.Fatalf("%s, key %d: %+v, %v", a, i, d, err)
+			}
+		}
+	}
+}
+
+func TestReserveByTheLimitOfTheCall(t *testing.T) {
+	t.Parallel()
+	r := newReserver(t, ratelimit.Policy{Algorithm: ratelimit.TokenBucket, Dynamic: true, Window: time.Minute})
+	c := ratelimit.Charge{Key: []byte("k"), Cost: 1, Limit: 1}
+	r.reserve(0, c)
+	r.reserve(time.Minute, c)
+	c.Limit = 60 // gets a unit each second, behind the one that is reserved
+	if d := r.take(true, c); d.Remaining != 57 {
+		t.Errorf("%+v", d)
+	}
+	c.Limit = ratelimit.Unlimited
+	r.reserve(0, c)
+	c.Limit = 0
+	if d := r.reserve(-1, c).Decision(); d.RetryAfter != ratelimit.Never {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestShadowsKeepNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	shadow := perSecond(ratelimit.SlidingLog)
+	shadow.Mode = ratelimit.Shadow
+	r := newReserver(t, ratelimit.Policy{Limit: 10, Window: time.Minute}, shadow)
+	r.reserve(0, charge(1), charge(1))
+	if d := r.reserve(0, charge(1), charge(1)).Decision(); !d.Shadow {
+		t.Errorf("%+v", d)
+	}
+	// At the time that another policy gives it, the shadow would admit the call.
+	r.take(true, charge(8), charge(0))
+	if d := r.reserve(time.Minute, charge(1), charge(1)).Decision(); d.Shadow {
+		t.Errorf("%+v", d)
+	}
+}
