@@ -1,6 +1,9 @@
 package ratelimit
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // ask has the store decide, or if it fails, Policy.OnError.
 func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []verdict, full bool) (admitted bool, err error) {
@@ -8,19 +11,20 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 		ctx = context.Background()
 	}
 	ops := make([]Op, 0, len(charges))
-	for i, counter := range g.counters {
+	for i := range verdicts {
 		if verdicts[i].asked {
-			limit, _ := counter.limits(&charges[i])
-			ops = append(ops, Op{
-				Policy: counter.asked(),
-				Key:    string(counter.key(charges[i].Key)),
-				Cost:   charges[i].Cost,
-				Limit:  limit,
-				Peek:   c.mode == peeks || c.mode == refuses,
-			})
+			ops = append(ops, g.op(i, &charges[i], c.mode == peeks || c.mode == refuses))
 		}
 	}
-	if err := g.store.Take(ctx, ops); err != nil {
+	take := g.store.Take
+	if c.mode == reserves {
+		take = func(ctx context.Context, ops []Op) (err error) {
+			c.name, err = g.store.(Reserver).Reserve(ctx, ops, time.Duration(c.within)*time.Microsecond)
+			return err
+		}
+	}
+	if err := take(ctx, ops); err != nil {
+		c.name = ""
 		if err := ctx.Err(); err != nil {
 			return false, err // nobody waits for an answer
 		}
@@ -76,9 +80,31 @@ func (g *gate) manage(charges []Charge, c *call, verdicts []verdict, full bool, 
 	if !asks {
 		return true, nil
 	}
-	admitted, current := g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.wantedID(), full)
+	admitted, current := g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.within, c.wantedID(), full)
 	if !current {
 		return false, errUpdated
 	}
 	return admitted, nil
+}
+
+// op returns what the store is asked of policy i.
+func (g *gate) op(i int, ch *Charge, peek bool) Op {
+	c := g.counters[i]
+	limit, _ := c.limits(ch)
+	return Op{Policy: c.asked(), Key: string(c.key(ch.Key)), Cost: ch.Cost, Limit: limit, Peek: peek}
+}
+
+// cancelInStore gives back what the store has reserved. If that fails, the charges stay:
+// nobody is admitted for them, and there is nobody to tell.
+func (g *gate) cancelInStore(r Reservation) {
+	var ops []Op
+	for i := range g.counters {
+		if r.charged>>i&1 != 0 {
+			ops = append(ops, g.op(i, &r.charges[i], false))
+		}
+	}
+	_ = g.store.(Reserver).Cancel(context.Background(), ops, r.name)
+	for i, c := range g.counters {
+		g.limiter.watchers.wake(c, c.key(r.charges[i].Key))
+	}
 }

@@ -404,3 +404,26 @@ func TestCF14AnUpdateThatIsWrongChangesNothing(t *testing.T) {
 		s.at(time.Microsecond).want(1, true)
 	}
 }
+
+// Locks are remembered for a window after the last one has ended, also where a clock that
+// was set back for good puts what is counted into another window of the calendar.
+func TestResetAtIsWhenLocksAreForgotten(t *testing.T) {
+	t.Parallel()
+	clock := ratelimittest.NewClock(time.Date(2030, 5, 15, 12, 0, 0, 0, time.UTC))
+	gate := ratelimit.New(ratelimit.WithClock(clock)).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{
+		{ID: "p", Algorithm: ratelimit.FixedWindow, Limit: 1, Align: ratelimit.AlignDay, Lock: []time.Duration{time.Second, time.Minute}},
+	}})
+	c := ratelimit.Charge{Key: []byte("k"), Cost: 1}
+	for range 2 { // admitted, and refused and so locked
+		if _, err := gate.Take(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, back := range []time.Duration{0, 48 * time.Hour} {
+		clock.Advance(-back)
+		want := clock.Now().Add(24*time.Hour + time.Second)
+		if d, err := gate.Peek(t.Context(), c); err != nil || !d.ResetAt.Equal(want) {
+			t.Errorf("set back by %v: as new at %v, want %v: %v", back, d.ResetAt, want, err)
+		}
+	}
+}

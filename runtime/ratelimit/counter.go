@@ -62,6 +62,7 @@ type counter struct {
 	adjustable bool // exceptions may be of any limit
 
 	algorithm algorithm
+	inRecords *counter // what counts in its place for an entry that has a record
 	calendar  *calendar
 	staggered bool    // each key has windows of its own, one after the other
 	queue     *leaky  // the algorithm, if its calls wait for their turn
@@ -83,6 +84,8 @@ type common struct {
 
 	// waiting counts the calls that wait for this policy, and perhaps others.
 	waiting atomic.Int32
+	// blocks is set once a key was blocked.
+	blocks atomic.Bool
 }
 
 func newCounter(p Policy, num int, rules rules, exceptions *Exceptions, records bool) *counter {
@@ -115,9 +118,8 @@ func newCounter(p Policy, num int, rules rules, exceptions *Exceptions, records 
 		c.kind = unlimited
 	case p.Limit == Blocked && exceptions == nil:
 		c.kind = blocked
-	default:
-		c.setRule(rules.custom, records)
 	}
+	c.setRule(rules.custom, records) // also if nothing is counted now, for keys that are blocked
 	for _, d := range p.Lock {
 		c.locks = append(c.locks, int64(d/time.Microsecond))
 	}
@@ -125,6 +127,7 @@ func newCounter(p Policy, num int, rules rules, exceptions *Exceptions, records 
 	c.spill.entry = newEntry()
 	c.spill.record = blank
 	c.spill.clearAt.Store(math.MinInt64)
+	c.inRecords = c.onRecords()
 	return c
 }
 
@@ -137,6 +140,7 @@ func (c *counter) setRule(custom CustomAlgorithm, records bool) {
 	if limit == Unlimited || limit == Blocked {
 		limit = 1 // where no exception can be counted by a limit of its own
 	}
+	c.window = max(c.window, 1) // of a policy that counts nothing, and has none
 	c.rule = recorded
 	c.pace = pace{c.window, limit}
 	switch p.Algorithm {

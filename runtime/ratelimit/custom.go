@@ -158,6 +158,9 @@ func (c *customRule) giveBack(*record, int) {}
 
 // adopt makes the record of another policy's one of c's.
 func (c *customRule) adopt(r *record, t int64) {
+	if r.state == (State{}) {
+		return // nothing is counted
+	}
 	limit := c.policy.Limit
 	if c.policy.Dynamic {
 		limit = r.limit

@@ -147,3 +147,37 @@ func TestAPanicOfAnAlgorithmLocksNobodyOut(t *testing.T) {
 		}
 	}
 }
+
+// Calls of an algorithm of your own are reserved one after the other.
+func TestReserveByACustomAlgorithm(t *testing.T) {
+	t.Parallel()
+	clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+	l := ratelimit.New(ratelimit.WithClock(clock), ratelimit.WithAlgorithm("own", slidingCounter{}))
+	gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Algorithm: "own", Limit: 2, Window: time.Minute}}})
+	c := ratelimit.Charge{Key: []byte("k"), Cost: 2}
+	var last time.Duration
+	var made []ratelimit.Reservation
+	for i := range 4 {
+		r, err := gate.Reserve(t.Context(), c)
+		if err != nil || !r.OK() || r.Delay() <= last && i > 0 {
+			t.Fatalf("call %d: %+v after %v, %v", i, r.Decision(), last, err)
+		}
+		last, made = r.Delay(), append(made, r)
+	}
+	d, err := gate.Take(t.Context(), c)
+	if err != nil || d.Allowed || d.Remaining != 0 || d.RetryAfter <= last {
+		t.Errorf("%+v, %v", d, err)
+	}
+	made[3].Cancel()
+	if d, err = gate.Take(t.Context(), c); err != nil || d.RetryAfter != last {
+		t.Errorf("after the last was cancelled: %+v, %v", d, err)
+	}
+	clock.Advance(last - time.Microsecond)
+	if d, _ := gate.Take(t.Context(), c); d.Allowed {
+		t.Errorf("early: %+v", d)
+	}
+	clock.Advance(time.Microsecond)
+	if d, _ := gate.Take(t.Context(), c); !d.Allowed {
+		t.Errorf("at its time: %+v", d)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -35,6 +36,9 @@ type call struct {
 	full bool   // the decision of an admission is wanted
 	ends bool   // something may end what is charged
 	id   uint64 // by this; set when it is charged
+
+	within int64  // µs that a call which reserves can wait
+	name   string // that a store gave to a reservation
 
 	decision Decision
 	speaker  *counter      // that the decision is of, or nil
@@ -155,7 +159,7 @@ func (g *gate) decide(ctx context.Context, charges []Charge, c *call) error {
 	if err == nil && admitted && asks {
 		if g.store == nil {
 			var current bool
-			if admitted, current = g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.wantedID(), full); !current {
+			if admitted, current = g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.within, c.wantedID(), full); !current {
 				err = errUpdated
 			}
 		} else {
@@ -246,6 +250,12 @@ func (g *gate) examine(charges []Charge, verdicts []verdict) (admitted, asks boo
 			fault = ErrCost
 		case kind == unlimited:
 			v.Allowed, v.Remaining = true, Unlimited
+			if c.mayBlock() && !noKey {
+				if v.RetryAfter = g.limiter.mem.blocked(c, c.key(ch.Key)); v.RetryAfter > 0 {
+					v.Allowed, v.Remaining = false, 0
+					admitted = admitted && c.shadow
+				}
+			}
 		default:
 			v.asked, asks = true, true
 		}
@@ -348,7 +358,7 @@ func (g *gate) reset(ctx context.Context, keys [][]byte) error {
 	switch {
 	case g == nil || g.limiter == nil:
 		return errZeroGate
-	case g.open:
+	case g.open && !slices.ContainsFunc(g.counters, (*counter).mayBlock):
 		return nil
 	case len(keys) != len(g.counters):
 		return fmt.Errorf("ratelimit: %s has %d policies, not %d", g.method, len(g.counters), len(keys))
@@ -358,11 +368,11 @@ func (g *gate) reset(ctx context.Context, keys [][]byte) error {
 	}
 	for i, c := range g.counters {
 		key := c.key(keys[i])
-		if c.kind != counted || len(key) == 0 && !c.shared {
+		if c.kind != counted && !c.mayBlock() || len(key) == 0 && !c.shared {
 			continue
 		}
 		g.limiter.mem.reset(c, key)
-		if g.store != nil {
+		if g.store != nil && c.kind == counted {
 			if err := g.store.Reset(ctx, &c.policy, string(key)); err != nil {
 				return g.failed(c, c.capacity, ErrStore, err)
 			}

@@ -22,8 +22,9 @@ type Decision struct {
 	// else calls and no call ends; 0 if it was admitted, Never if waiting does not
 	// help.
 	RetryAfter time.Duration
-	// Delay is how long an admitted call has to wait for its turn in a LeakyBucket.
-	// Take leaves it to the caller to wait; Allow, Wait and Acquire have waited.
+	// Delay is how long an admitted call has to wait for its turn in a LeakyBucket, or
+	// for the time that Reserve found. Take and Reserve leave it to the caller to wait;
+	// Allow, Wait and Acquire have waited.
 	Delay time.Duration
 	// ResetAt is when the counter will be as new if nobody calls. It is zero if
 	// nothing is counted: for Blocked and Unlimited, and for gates that are off.

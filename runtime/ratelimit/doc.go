@@ -25,7 +25,7 @@
 // Concurrency policy, charges a TimeQuota what the call took, and gives back charges
 // that turn out not to count (Policy.Count). Wait and AcquireWait let a call wait
 // until it is admitted, first come first served, and refuse at once one that cannot
-// make it.
+// make it. Reserve makes the charge of a call ahead, and tells when it may come.
 //
 // # Time
 //
@@ -42,7 +42,8 @@
 // 110, and 8 to 16 more for each further unit that is charged at a time of its own.
 // It takes about 300 bytes of all other algorithms and of policies with Dynamic,
 // Initial, Refill, Warmup, Align, Lock or Count, and 40 more for each call that holds
-// a place or may be given back.
+// a place or may be given back. So it does of any key that is blocked or reserved
+// ahead, as long as it is, and 50 more for each reservation.
 // Keys of up to 24 bytes are included; longer ones add their length and about 16
 // bytes. Keys above 128 bytes are kept as their SHA-256. Counters that would decide
 // as new ones are reclaimed as new keys arrive. WithMaxKeys bounds their number; see

@@ -81,3 +81,56 @@ func ExampleLimiter_Update() {
 	// <nil> false
 	// orders at most 3 in any 1m0s
 }
+
+// A partner accepts two messages a second. Those that must wait are sent at the time
+// that was reserved for them.
+func ExampleGate_Reserve() {
+	limiter := ratelimit.New(ratelimit.WithClock(ratelimittest.NewClock(time.Unix(0, 0))))
+	gate := limiter.MustGate(&ratelimit.Spec{
+		Method:   "partner.Client.Send",
+		Policies: []ratelimit.Policy{{ID: "send", Algorithm: ratelimit.TokenBucket, Limit: 2, Window: time.Second, Burst: 1}},
+	})
+	ctx := context.Background()
+	message := ratelimit.Charge{Key: []byte("partner"), Cost: 1}
+	var last ratelimit.Reservation
+	for range 3 {
+		r, err := gate.Reserve(ctx, message)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(r.OK(), r.Delay())
+		last = r
+	}
+	last.Cancel() // there is nothing to send
+	r, _ := gate.ReserveWithin(ctx, time.Second, message)
+	fmt.Println(r.OK(), r.Delay())
+	r, _ = gate.ReserveWithin(ctx, time.Second, message)
+	fmt.Println(r.OK(), r.Decision().RetryAfter)
+	// Output:
+	// true 0s
+	// true 500ms
+	// true 1s
+	// true 1s
+	// false 500ms
+}
+
+func ExampleGate_Block() {
+	limiter := ratelimit.New(ratelimit.WithClock(ratelimittest.NewClock(time.Unix(0, 0))))
+	gate := limiter.MustGate(&ratelimit.Spec{
+		Method:   "auth.Service.Login",
+		Policies: []ratelimit.Policy{{ID: "login", Limit: 5, Window: time.Minute}},
+	})
+	ctx, key := context.Background(), []byte("198.51.100.7")
+	if err := gate.Block(ctx, 24*time.Hour, key); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(gate.Allow(ctx, key))
+	if err := gate.Block(ctx, 0, key); err != nil { // lifts it
+		fmt.Println(err)
+	}
+	fmt.Println(gate.Allow(ctx, key))
+	// Output:
+	// denied by auth.Service.Login, retry in 24h0m0s
+	// <nil>
+}

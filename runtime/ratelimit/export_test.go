@@ -17,7 +17,7 @@ func Dump(l *Limiter, id, key string) []byte {
 	if e == nil {
 		return nil
 	}
-	if c.rule == recorded {
+	if c.rule == recorded || e.last == inRecord {
 		return fmt.Appendf(nil, "%+v", *s.records.all[e.part])
 	}
 	b := fmt.Appendf(nil, "last %d base %d part %d", e.last, e.base, e.part)

@@ -27,7 +27,7 @@ type Charge struct {
 	Key []byte
 	// Cost is the number of units that the call takes: 0..Policy.Capacity(). A cost
 	// of 0 takes nothing and is admitted unless the policy is Blocked, the key is
-	// locked, or calls were charged above the limit afterwards.
+	// locked or blocked, or more than the limit is reserved or was charged afterwards.
 	Cost int64
 	// Limit is the limit of a Dynamic policy, for this call: one that is not
 	// positive means Blocked, and one above the greatest that the algorithm takes
@@ -107,8 +107,8 @@ func (g *Gate) Peek(ctx context.Context, charges ...Charge) (Decision, error) {
 }
 
 // Reset forgets what is counted under keys, one for each policy in the order of the
-// Spec, so that their next call is their first: locks too, and the places of calls
-// that are still running. An absent key leaves a policy's counters alone, unless the
+// Spec, so that their next call is their first: locks and blocks too, reservations, and
+// the places of calls that are still running. An absent key leaves a policy's counters alone, unless the
 // policy is Global or has SharedEmpty. Keys that share an overflow counter (see
 // WithMaxKeys) go on sharing it.
 func (g *Gate) Reset(ctx context.Context, keys ...[]byte) error {

@@ -234,6 +234,10 @@ func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome) (allowe
 		return found, found
 	}
 	if e.last > now {
+		if e.last == inRecord {
+			s.mu.Unlock()
+			return false, false
+		}
 		now = m.now()
 	}
 	t := c.settle(e, now)
@@ -301,6 +305,9 @@ func (m *memory) sweep(s *shard, now int64, n uint32, slots []slot) {
 // the clock was set back for good, an idle key would hold its place until the time
 // that it was charged at comes again.
 func (m *memory) clear(s *shard, c *counter, e *entry, now int64, settle bool) bool {
+	if e.last == inRecord {
+		c = c.inRecords
+	}
 	if c.rule != recorded {
 		if settle {
 			c.settle(e, now)
@@ -309,6 +316,7 @@ func (m *memory) clear(s *shard, c *counter, e *entry, now int64, settle bool) b
 	}
 	r := s.records.all[e.part]
 	now = m.nowFor(c, now)
+	c.due(r, now+r.off)
 	view, t, off := c.settleRecord(r, now)
 	if settle && view == r {
 		c.moved(r, t, off)
@@ -357,6 +365,7 @@ const (
 	kept
 	finished // after some time
 	left     // the queue, before its turn
+	cancelled
 )
 
 // end ends the call of the given id for a key. Nothing happens if it has ended, or
@@ -368,9 +377,15 @@ func (m *memory) end(c *counter, key []byte, id uint64, how ending, took int64) 
 	s.mu.Lock()
 	c = c.latest()
 	if _, e := s.find(p, key); e != nil {
-		c.end(s.records.all[e.part], id, how, took, m.now())
+		on := c
+		if e.last == inRecord {
+			on = c.inRecords
+		}
+		if on.rule == recorded {
+			on.end(s.records.all[e.part], id, how, took, m.nowFor(c, m.now()))
+		}
 	}
-	if c.spill.clearAt.Load() != math.MinInt64 {
+	if c.rule == recorded && c.spill.clearAt.Load() != math.MinInt64 {
 		m.overflow.Lock()
 		c.end(&c.spill.record, id, how, took, m.now())
 		c.spill.clearAt.Store(c.clearTime(&c.spill.record))
@@ -381,11 +396,24 @@ func (m *memory) end(c *counter, key []byte, id uint64, how ending, took int64) 
 
 // end ends a call that r may have a hold of.
 func (c *counter) end(r *record, id uint64, how ending, took, now int64) {
+	c.due(r, now+r.off)
 	i := r.find(id)
 	if i < 0 {
+		if how == cancelled && r.isBooked() {
+			if i = slices.IndexFunc(r.orders.ahead, func(a ask) bool { return a.id == id }); i >= 0 {
+				c.cancel(r, i)
+			}
+		}
 		return
 	}
 	switch how {
+	case cancelled:
+		switch q, t := c.queue, max(now+r.off, r.last); {
+		case q == nil:
+			c.giveBack(r, i) // a place, which was taken at once
+		case t < q.time(r, r.holds[i].at):
+			q.leave(r, i, t)
+		}
 	case givenBack:
 		c.giveBack(r, i)
 	case kept:

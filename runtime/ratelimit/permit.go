@@ -108,7 +108,7 @@ func (p *Permit) Charge(i int, units int64) {
 	for current := false; !current; {
 		counters := [1]*counter{c.latest()}
 		verdicts := [1]verdict{{asked: true}}
-		_, current = p.gate.limiter.mem.take(counters[:], ch[:], verdicts[:], overdraws, nil, false)
+		_, current = p.gate.limiter.mem.take(counters[:], ch[:], verdicts[:], overdraws, 0, nil, false)
 	}
 }
 

@@ -113,6 +113,10 @@ func (m *memory) snapshot(c *counter, key []byte) *snapshot {
 	if e == nil {
 		return copied
 	}
+	if e.last == inRecord {
+		c = c.inRecords
+		copied.c = c
+	}
 	if c.rule == recorded {
 		copied.record = s.records.all[e.part].clone()
 		return copied
@@ -128,6 +132,7 @@ func (m *memory) snapshot(c *counter, key []byte) *snapshot {
 func (s *snapshot) wait(ch *Charge, now int64) int64 {
 	var o Outcome
 	if s.c.rule == recorded {
+		s.c.due(s.record, now+s.record.off)
 		view, t, off := s.c.settleRecord(s.record, now)
 		limit, capacity := s.c.limits(ch)
 		a := ask{t: t, off: off, cost: ch.Cost, limit: limit, capacity: capacity}

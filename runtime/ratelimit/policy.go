@@ -211,11 +211,12 @@ type Policy struct {
 	// CostAfter is set if calls are charged more when they end, by Permit.Charge.
 	// Not for LeakyBucket, Warmup, Concurrency and TimeQuota.
 	CostAfter bool
-	// MaxWait is the longest that Wait and AcquireWait let a call wait: one that
-	// would have to wait longer is refused at once. No bound if zero.
+	// MaxWait is the longest that Wait, AcquireWait and Reserve let a call wait: one
+	// that would have to wait longer is refused at once. No bound if zero.
 	MaxWait time.Duration
 	// MaxQueue is the largest number of calls with one key that Wait and AcquireWait
-	// let wait at a time; the next one is refused at once. No bound if zero.
+	// let wait at a time, and of those that Reserve has ahead; the next one is refused
+	// at once. No bound if zero.
 	MaxQueue int
 	// Mode is Enforce, Shadow or Off.
 	Mode Mode

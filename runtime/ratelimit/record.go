@@ -31,6 +31,8 @@ type record struct {
 	locked int64 // time of the latest lock
 	unlock int64 // time at which it ends
 	locks  int   // locks so far, 0 if none is remembered
+
+	orders *orders // nil for nearly all
 }
 
 // hold is a charge that may be given back, or a place that is taken.
@@ -64,6 +66,7 @@ func (r *record) clone() *record {
 	c := *r
 	c.log = r.log.clone()
 	c.parts, c.holes, c.holds = slices.Clone(r.parts), slices.Clone(r.holes), slices.Clone(r.holds)
+	c.orders = r.orders.clone()
 	return &c
 }
 
@@ -117,13 +120,13 @@ type algorithm interface {
 // never is a time after all others, which differences can be formed of.
 const never = 1 << 61
 
-// settleRecord returns what a decision on r now is made on: r or, if it says
-// nothing any more, blank; the time of the decision; and the off that is in force
-// then. See counter.settle.
+// settleRecord returns what a decision on r, of whose orders none is due, is made on
+// now: r or, if it says nothing any more, blank; the time of the decision; and the off
+// that is in force then. See counter.settle.
 func (c *counter) settleRecord(r *record, now int64) (view *record, t, off int64) {
 	t = now + r.off
 	switch {
-	case r == &blank || t >= c.clears(r):
+	case r == &blank || r.orders == nil && t >= c.clears(r):
 		return &blank, now, 0
 	case t >= r.last:
 		return r, t, r.off
@@ -135,6 +138,11 @@ func (c *counter) settleRecord(r *record, now int64) (view *record, t, off int64
 
 // clears is clearAt for all that a record may say.
 func (c *counter) clears(r *record) int64 {
+	if o := r.orders; o != nil {
+		later := r.clone()
+		c.due(later, never)
+		return max(c.clears(later), o.block)
+	}
 	at := c.algorithm.clearAt(r)
 	if r.locks > 0 {
 		unlock := r.unlock
@@ -162,7 +170,7 @@ func (c *counter) begin(r *record, a ask) {
 	}
 }
 
-func (r *record) isLocked(t int64) bool { return r.locks > 0 && t < r.unlock }
+func (r *record) isLocked(t int64) bool { return t < r.opens() }
 
 // lock refuses the key from t on.
 func (c *counter) lock(r *record, t int64) {
@@ -175,32 +183,33 @@ func (c *counter) lock(r *record, t int64) {
 }
 
 func (c *counter) admitsRecord(r *record, a ask) bool {
-	return !r.isLocked(a.t) && c.algorithm.admits(r, a)
+	return !r.isLocked(a.t) && c.fits(r, a)
 }
 
 func (c *counter) outcomeRecord(r *record, a ask, allowed bool) Outcome {
 	o := Outcome{Allowed: allowed}
 	locked := r.isLocked(a.t)
 	if !locked {
-		o.Remaining = c.algorithm.remaining(r, a)
+		o.Remaining = c.left(r, a)
 	}
 	if !allowed {
 		var wait int64
 		if locked {
-			wait = r.unlock - a.t
+			wait = r.opens() - a.t
 		}
-		if !c.algorithm.admits(r, a) {
-			wait = max(wait, c.algorithm.wait(r, a))
+		if !c.fits(r, a) {
+			wait = max(wait, c.earliest(r, a, 0))
 		}
 		o.RetryAfter = micros(wait)
 	}
-	switch f, ok := c.algorithm.(*fixedWindowRule); {
-	case r == &blank:
-	case ok && f.calendar != nil && a.off != r.off && r.used > 0:
-		o.ResetAfter = micros(max(f.wait(r, a), r.unlock-a.t)) // as if it had moved
-	default:
-		o.ResetAfter = micros(max(0, c.clears(r)-a.t))
+	if r == &blank {
+		return o
 	}
+	if c.calendar != nil && a.off != r.off {
+		r = r.clone() // what was moved, had the call changed anything
+		c.moved(r, a.t, a.off)
+	}
+	o.ResetAfter = micros(max(0, c.clears(r)-a.t))
 	return o
 }
 

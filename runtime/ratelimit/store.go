@@ -36,6 +36,35 @@ type Supporter interface {
 	Supports(p *Policy) error
 }
 
+// Reserver is implemented by a Store that can charge calls ahead, for Gate.Reserve.
+type Reserver interface {
+	// Reserve decides ops as Take does, except that it makes the charges for the first
+	// time, up to so long from now, at which all ops in enforcing mode are admitted
+	// beside what was reserved before. That takes room from now on: until the time has
+	// come, another call is admitted only if the algorithm would admit its cost together
+	// with the costs of all that is reserved for the key. Outcome.Delay of each op that
+	// is charged is how long it is until then.
+	//
+	// Outcome.Allowed tells of each op whether it keeps the call from being reserved,
+	// and RetryAfter for how long it does. A wait of 0 is Take. The name is what the
+	// reservation is cancelled by; it is "" if nothing was reserved ahead.
+	Reserve(ctx context.Context, ops []Op, wait time.Duration) (name string, err error)
+
+	// Cancel takes out the charges of ops that were reserved under a name, unless their
+	// time has come by the store's own clock. The times of other reservations stay.
+	// Nothing happens if there is no such reservation.
+	Cancel(ctx context.Context, ops []Op, name string) error
+}
+
+// Blocker is implemented by a Store that can refuse single keys for a time, for
+// Gate.Block.
+type Blocker interface {
+	// Block has Take refuse a key of p for so long from now, whatever its counter says,
+	// and RetryAfter be no less than what is left of that. It takes the place of an
+	// earlier block; 0 lifts it, as does Reset. It must outlive all limits of p.
+	Block(ctx context.Context, p *Policy, key string, d time.Duration) error
+}
+
 // supports returns nil, or an error that says what of p the store s does not support.
 func supports(s Store, p *Policy) error {
 	if s, ok := s.(Supporter); ok {

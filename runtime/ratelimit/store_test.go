@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -121,5 +122,82 @@ func TestUnlimitedMethodReachesNoStore(t *testing.T) {
 	}
 	if err := gate.AllowN(t.Context(), nil, -1); !errors.Is(err, ratelimit.ErrCost) {
 		t.Errorf("a negative cost: %v", err)
+	}
+}
+
+// aheadStore is a recorder that reserves and blocks.
+type aheadStore struct {
+	recorder
+	wait      time.Duration
+	cancelled []string
+	blocked   []string
+}
+
+func (s *aheadStore) Reserve(ctx context.Context, ops []ratelimit.Op, wait time.Duration) (string, error) {
+	s.wait = wait
+	return "r1", s.Take(ctx, ops)
+}
+
+func (s *aheadStore) Cancel(_ context.Context, ops []ratelimit.Op, name string) error {
+	for i := range ops {
+		s.cancelled = append(s.cancelled, fmt.Sprintf("%s %s/%s %d", name, ops[i].Policy.ID, ops[i].Key, ops[i].Cost))
+	}
+	return s.err
+}
+
+func (s *aheadStore) Block(_ context.Context, p *ratelimit.Policy, key string, d time.Duration) error {
+	s.blocked = append(s.blocked, fmt.Sprintf("%s/%s %v", p.ID, key, d))
+	return s.err
+}
+
+func TestStoreReservesAndBlocks(t *testing.T) {
+	t.Parallel()
+	s := &aheadStore{recorder: recorder{outcomes: map[string]ratelimit.Outcome{
+		"a": {Allowed: true, Remaining: 4, Delay: 3 * time.Second},
+		"b": {Allowed: true, Remaining: 2, Delay: 3 * time.Second},
+	}}}
+	gate := ratelimit.New(ratelimit.WithStore("", s)).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{
+		{ID: "a", Limit: 5, Window: time.Minute, MaxWait: time.Hour},
+		{ID: "b", Limit: 5, Window: time.Minute, Global: true},
+	}})
+	k := []byte("k")
+	r, err := gate.ReserveWithin(t.Context(), time.Minute, ratelimit.Charge{Key: k, Cost: 1}, ratelimit.Charge{Cost: 2})
+	if err != nil || !r.OK() || r.Delay() != 3*time.Second || r.Decision().Policy != "b" || s.wait != time.Minute {
+		t.Fatalf("%+v, %v, within %v", r.Decision(), err, s.wait)
+	}
+	copy(k, "x") // the key is the caller's again
+	r.Cancel()
+	if !slices.Equal(s.cancelled, []string{"r1 a/k 1", "r1 b/ 2"}) {
+		t.Errorf("cancelled %q", s.cancelled)
+	}
+	if err := gate.Block(t.Context(), time.Second, k, nil); err != nil || !slices.Equal(s.blocked, []string{"a/x 1s", "b/ 1s"}) {
+		t.Errorf("blocked %q, %v", s.blocked, err)
+	}
+
+	// When the store fails, the policies decide in memory, where the keys are blocked, too.
+	s.err = errors.New("connection refused")
+	if r, err := gate.Reserve(t.Context(), ratelimit.Charge{Key: k, Cost: 1}, ratelimit.Charge{Cost: 2}); err != nil || r.OK() || !r.Decision().Degraded {
+		t.Errorf("%+v, %v", r.Decision(), err)
+	}
+	_ = gate.Reset(t.Context(), k, nil)
+	if err := gate.Block(t.Context(), 0, k, nil); !errors.Is(err, ratelimit.ErrStore) {
+		t.Errorf("lifted: %v", err)
+	}
+}
+
+func TestStoreThatCannotReserveOrBlock(t *testing.T) {
+	t.Parallel()
+	gate := ratelimit.New(ratelimit.WithStore("far", &recorder{})).MustGate(&ratelimit.Spec{Method: "m", Policies: []ratelimit.Policy{
+		{ID: "a", Limit: 5, Window: time.Minute, Store: "far"},
+	}})
+	_, err := gate.Reserve(t.Context(), ratelimit.Charge{Key: []byte("k"), Cost: 1})
+	want := `ratelimit: m: policy "a" is counted in store "far" (*ratelimit_test.recorder), which cannot reserve calls ahead: unsupported operation`
+	if !errors.Is(err, errors.ErrUnsupported) || err.Error() != want {
+		t.Errorf("Reserve: %v", err)
+	}
+	err = gate.Block(t.Context(), time.Second, []byte("k"))
+	want = `ratelimit: m: policy "a" is counted in store "far" (*ratelimit_test.recorder), which cannot block keys: unsupported operation`
+	if !errors.Is(err, errors.ErrUnsupported) || err.Error() != want {
+		t.Errorf("Block: %v", err)
 	}
 }

@@ -22,6 +22,11 @@ const (
 	pageLen     = 7  // with the count and the link, a cache line
 	pageLoad    = 4  // entries per page: those that are still to be split have up to twice as many
 	keptRingLen = 16 // rings above this are not kept for reuse
+
+	// inRecord is the last of an entry that has a record although others of its policy
+	// need none: part is its index. It is after every time, so that who decides on an
+	// entry and is not prepared for that finds it ahead of the clock.
+	inRecord = 1 << 62
 )
 
 // entry is the state of one key under one policy. What base and part hold depends
@@ -245,6 +250,9 @@ func (s *shard) newSpare() uint32 {
 func (s *shard) remove(hash, i uint32, r rule) {
 	s.take(s.page(hash), i)
 	e := s.entry(i)
+	if e.last == inRecord {
+		r = recorded
+	}
 	if n := e.meta & 0xff; n == longKey || n == digestKey {
 		j := e.side()
 		s.long.all[j] = ""
@@ -259,15 +267,19 @@ func (s *shard) remove(hash, i uint32, r rule) {
 		}
 		s.rings.remove(e.part)
 	case recorded:
-		if r := s.records.all[e.part]; r.large() {
-			s.records.all[e.part] = nil
-		} else {
-			r.renew()
-		}
-		s.records.remove(e.part)
+		s.removeRecord(e.part)
 	}
 	e.meta, e.part, s.free = freeEntry, s.free, i
 	s.live--
+}
+
+func (s *shard) removeRecord(i uint32) {
+	if r := s.records.all[i]; r.large() {
+		s.records.all[i] = nil
+	} else {
+		r.renew()
+	}
+	s.records.remove(i)
 }
 
 // take takes entry i out of the pages from first on, and puts the last one in its place.

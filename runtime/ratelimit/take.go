@@ -19,6 +19,8 @@ const (
 	refuses
 	// overdraws charges, whether it is admitted or not.
 	overdraws
+	// reserves is takes for a call that can come later.
+	reserves
 )
 
 // slot is one policy's part of a decision.
@@ -29,8 +31,9 @@ type slot struct {
 	copied  entry    // what a peek is decided on, or a new key
 	t       int64
 	ok      bool
-	isNew   bool // there is no entry yet, but room for one
-	spilled bool // the state is, or was copied from, that of c.spill
+	isNew   bool  // there is no entry yet, but room for one
+	spilled bool  // the state is, or was copied from, that of c.spill
+	retry   int64 // of a reservation that this policy refuses: after how long it does not
 
 	// If c is recorded:
 	record *record // that of the key or, if spilled, of c.spill; nil if it has none
@@ -58,7 +61,9 @@ func (m *memory) decide(s *slot, ch *Charge, now int64, change bool) bool {
 	if s.record != nil {
 		view = s.record
 	}
-	s.view, s.t, s.off = s.c.settleRecord(view, m.nowFor(s.c, now))
+	now = m.nowFor(s.c, now)
+	s.c.due(view, now+view.off)
+	s.view, s.t, s.off = s.c.settleRecord(view, now)
 	if change && s.view == s.record && !(s.isNew && s.spilled) {
 		s.c.moved(s.record, s.t, s.off)
 	}
@@ -69,8 +74,9 @@ func (m *memory) decide(s *slot, ch *Charge, now int64, change bool) bool {
 // all that are enforced are admitted, which it returns; both as far as mode says.
 // It fills the outcomes if asked to or if the call is refused, and the delays in
 // any case. If id is not nil, it is set to what the charges are given back by. If a
-// policy was updated meanwhile, it does nothing, and current is false.
-func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict, mode mode, id *uint64, fill bool) (admitted, current bool) {
+// policy was updated meanwhile, it does nothing, and current is false. A call that
+// reserves can wait for within microseconds.
+func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict, mode mode, within int64, id *uint64, fill bool) (admitted, current bool) {
 	var slots []slot
 	if n := len(charges); n <= 2 {
 		var few [2]slot
@@ -128,6 +134,8 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 			overflow = m.provide(s, now, slots, mode == peeks || charges[i].Cost == 0, overflow)
 		} else if s.c.rule == recorded {
 			s.record = shard.records.all[s.entry.part]
+		} else if s.entry.last == inRecord {
+			shard.recollect(s, now)
 		}
 		if s.isAhead(now) {
 			now = m.now()
@@ -153,6 +161,10 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 		s.ok = s.ok || mode == overdraws
 		admitted = admitted && (s.ok || s.c.shadow)
 	}
+	var wait int64
+	if mode == reserves {
+		wait, admitted = m.schedule(slots, charges, admitted, within)
+	}
 	charge := admitted && mode != peeks && mode != refuses
 	var number uint64
 	if id != nil && charge {
@@ -176,6 +188,8 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 		case charges[i].Cost == 0 || mode == peeks:
 		case s.ok && charge:
 			switch {
+			case wait > 0 && s.c.comesAhead():
+				m.chargeAhead(s, &charges[i], &digest, number, now, wait)
 			case s.c.rule == recorded:
 				m.chargeRecord(s, &charges[i], &digest, number, delay)
 			case s.isNew || s.spilled || mode == overdraws:
@@ -191,6 +205,18 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 				v.Outcome = s.c.outcomeRecord(s.view, s.ask(&charges[i], 0), s.ok)
 			} else {
 				v.Outcome = s.c.outcome(s.state(), m.ring(s), s.t, charges[i].Cost, s.ok)
+			}
+		}
+		if mode == reserves {
+			delay = 0
+			if admitted && s.ok {
+				delay = wait
+			}
+			if s.retry > 0 {
+				if s.view != nil {
+					s.retry = max(s.retry, s.view.opens()-s.t) // it may be locked now
+				}
+				v.RetryAfter = micros(s.retry)
 			}
 		}
 		if delay > 0 {

@@ -207,7 +207,10 @@ func (l *Limiter) Subscribe(o Observer) (unsubscribe func()) {
 // c counts nothing.
 func (c *counter) succeed(old *counter) {
 	c.common = old.common
-	if c.kind != counted {
+	if c.kind == counted {
+		c.inRecords = c.onRecords()
+	} else {
+		c.inRecords = old.inRecords
 		c.rule, c.rate, c.fillQ, c.fillR = old.rule, old.rate, old.fillQ, old.fillR
 		c.algorithm, c.queue, c.window, c.calendar = old.algorithm, old.queue, old.window, old.calendar
 		c.pace = old.pace
@@ -241,9 +244,14 @@ func (m *memory) replace(old, c *counter) {
 			switch {
 			case old.rule == recorded:
 				c.adoptRecord(s.records.all[e.part], old, m.nowFor(old, now))
+			case e.last == inRecord && c.rule == recorded:
+				e.last = longAgo
+				c.adoptRecord(s.records.all[e.part], old.inRecords, now)
+			case e.last == inRecord:
+				c.inRecords.adoptRecord(s.records.all[e.part], old.inRecords, now)
 			case c.rule == recorded:
 				s.record(e, old, now)
-				c.adoptRecord(s.records.all[e.part], old.onRecords(), now)
+				c.adoptRecord(s.records.all[e.part], old.inRecords, now)
 			default:
 				c.adopt(e, old, now)
 			}
@@ -254,7 +262,7 @@ func (m *memory) replace(old, c *counter) {
 		c.adoptRecord(&c.spill.record, old, m.nowFor(old, now))
 	case c.rule == recorded:
 		old.write(&c.spill.record, &c.spill.entry, &c.spill.ring, now)
-		c.adoptRecord(&c.spill.record, old.onRecords(), now)
+		c.adoptRecord(&c.spill.record, old.inRecords, now)
 	default:
 		c.adopt(&c.spill.entry, old, now)
 	}
@@ -271,9 +279,24 @@ func (m *memory) replace(old, c *counter) {
 	old.replaced.Store(c)
 }
 
-// onRecords returns the arithmetic of c, which counts in entries, on records.
+// onRecords returns a counter that counts on records as c does in entries, or nil if c
+// has records itself.
 func (c *counter) onRecords() *counter {
-	on := &counter{rule: recorded, window: c.window, pace: c.pace}
+	on := &counter{
+		policy:    c.policy,
+		num:       c.num,
+		kind:      c.kind,
+		rule:      recorded,
+		shadow:    c.shadow,
+		shared:    c.shared,
+		capacity:  c.capacity,
+		most:      c.most,
+		window:    c.window,
+		mix:       c.mix,
+		pace:      c.pace,
+		staggered: c.staggered,
+		common:    c.common,
+	}
 	switch c.rule {
 	case slidingLog:
 		on.algorithm = &slidingLogRule{c.window}
@@ -281,6 +304,8 @@ func (c *counter) onRecords() *counter {
 		on.algorithm = &fixedWindowRule{c.window, nil}
 	case tokenBucket:
 		on.algorithm = &bucket{c.pace.window, false, 0}
+	default:
+		return nil
 	}
 	return on
 }
@@ -363,6 +388,13 @@ func (c *counter) adopt(e *entry, old *counter, now int64) {
 
 // adoptRecord makes a record of old's one of c's.
 func (c *counter) adoptRecord(r *record, old *counter, now int64) {
+	old.due(r, now+r.off)
+	if r.orders != nil && c.kind == counted && !c.dynamic {
+		for i := range r.orders.ahead {
+			a := &r.orders.ahead[i]
+			a.limit, a.capacity = c.policy.Limit, c.capacity
+		}
+	}
 	view, t, _ := old.settleRecord(r, now)
 	if view != r {
 		switch c.algorithm.(type) {

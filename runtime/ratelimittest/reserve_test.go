@@ -1,0 +1,678 @@
+package ratelimittest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+	"pgregory.net/rapid"
+)
+
+// agenda is the past of a key with what is to come: calls that were reserved, and until
+// when the key is blocked. Like the rest of the oracle it goes by the definition:
+//
+//   - a reserved call is a call at its time, no more and no less;
+//   - until it has come, its cost counts as if it had been charged already. A bucket
+//     with a warmup, which does not add costs up, admits nothing before it;
+//   - a call is reserved for the first time at which it is admitted beside the others.
+type agenda struct {
+	past  past
+	ahead []charge // by time
+	block int64
+	acted history // that were reserved, at their time
+}
+
+// due returns the agenda at t, with what has come until then.
+func (g agenda) due(p *ratelimit.Policy, t int64) agenda {
+	for len(g.ahead) > 0 && g.ahead[0].at <= t {
+		c := g.ahead[0]
+		g.ahead = g.ahead[1:]
+		g.past = g.past.charged(p, c.at, c.asked, 0)
+		g.acted = append(slices.Clip(g.acted), c)
+	}
+	return g
+}
+
+func (g agenda) admits(p *ratelimit.Policy, t int64, a asked) bool {
+	g = g.due(p, t)
+	if t < g.block || g.past.locked(t) {
+		return false
+	}
+	return g.fits(p, t, a)
+}
+
+// fits is admits but for blocks and locks.
+func (g agenda) fits(p *ratelimit.Policy, t int64, a asked) bool {
+	g = g.due(p, t)
+	for _, c := range g.ahead {
+		if p.Warmup == 0 {
+			a.cost += c.cost
+		} else if a.cost > 0 {
+			return false
+		}
+	}
+	h := g.past
+	if !h.known() {
+		h.charges = h.born(p, t, a)
+	}
+	return a.cost <= a.capacity && h.charges.sum(p).admits(t, a)
+}
+
+// begun returns the agenda of a key that is looked at first at t.
+func (g agenda) begun(p *ratelimit.Policy, t int64, a asked) agenda {
+	if !g.past.known() {
+		g.past.charges = g.past.born(p, t, a)
+	}
+	return g
+}
+
+// earliest returns after how long a call is admitted.
+func (g agenda) earliest(p *ratelimit.Policy, t int64, a asked) int64 {
+	g = g.begun(p, t, a)
+	return least(horizon, func(d int64) bool { return g.fits(p, t+d, a) })
+}
+
+func (g agenda) fresh(p *ratelimit.Policy, t int64) bool {
+	g = g.due(p, t)
+	return len(g.ahead) == 0 && t >= g.block && g.past.fresh(p, t)
+}
+
+// settled returns the agenda that a decision at t is made on. Unless something is to
+// come, what says nothing any more is forgotten.
+func (g agenda) settled(p *ratelimit.Policy, t int64) agenda {
+	g = g.due(p, t)
+	if g.fresh(p, t) {
+		return agenda{acted: g.acted}
+	}
+	return g
+}
+
+func (g agenda) outcome(p *ratelimit.Policy, t int64, a asked, allowed bool) ratelimit.Outcome {
+	known := g.past.known() || len(g.ahead) > 0 || g.block > t
+	g = g.begun(p, t, a)
+	o := ratelimit.Outcome{Allowed: allowed}
+	o.Remaining = least(a.capacity, func(n int64) bool { return !g.admits(p, t, asked{n + 1, a.limit, a.capacity}) })
+	if known {
+		o.ResetAfter = micros(least(horizon, func(d int64) bool { return g.fresh(p, t+d) }))
+	}
+	if !allowed {
+		o.RetryAfter = micros(least(horizon, func(d int64) bool { return g.admits(p, t+d, a) }))
+	}
+	return o
+}
+
+// cancelled returns the agenda without a call that is to come. Of one whose absence
+// would have a later one come too early, nothing is given back.
+func (g agenda) cancelled(p *ratelimit.Policy, call int) agenda {
+	i := slices.IndexFunc(g.ahead, func(c charge) bool { return c.call == call })
+	if i < 0 {
+		return g
+	}
+	without := g
+	without.ahead = slices.Delete(slices.Clone(g.ahead), i, i+1)
+	stands := func(g agenda) map[int]bool {
+		m := map[int]bool{}
+		for h, rest := g.past, g.ahead; len(rest) > 0; rest = rest[1:] {
+			c := rest[0]
+			m[c.call] = h.charges.sum(p).admits(c.at, c.asked)
+			h = h.charged(p, c.at, c.asked, 0)
+		}
+		return m
+	}
+	with := stands(g)
+	for call, ok := range stands(without) {
+		if with[call] && !ok {
+			return g
+		}
+	}
+	return without
+}
+
+// horizon is more than any wait here.
+const horizon = 1 << 32
+
+// reservable draws a policy that can be reserved ahead, with numbers small enough for
+// limits to be met.
+func reservable(rt *rapid.T, name string) ratelimit.Policy {
+	p := ratelimit.Policy{
+		ID: name,
+		Algorithm: rapid.SampledFrom([]ratelimit.Algorithm{
+			ratelimit.SlidingLog, ratelimit.SlidingWindow, ratelimit.FixedWindow, ratelimit.TokenBucket,
+		}).Draw(rt, "algorithm"),
+		Limit:  rapid.Int64Range(1, 6).Draw(rt, "limit"),
+		Window: time.Duration(rapid.Int64Range(10, 60).Draw(rt, "window")) * time.Microsecond,
+	}
+	switch p.Algorithm {
+	case ratelimit.SlidingWindow:
+		p.Segments = rapid.IntRange(2, 4).Draw(rt, "segments")
+	case ratelimit.FixedWindow:
+		if rapid.IntRange(0, 4).Draw(rt, "align") == 0 {
+			p.Window, p.Align = 0, ratelimit.AlignSecond
+		}
+	case ratelimit.TokenBucket:
+		switch rapid.IntRange(0, 5).Draw(rt, "kind") {
+		case 0:
+			p.Warmup = time.Duration(rapid.Int64Range(10, 100).Draw(rt, "warmup")) * time.Microsecond
+		case 1:
+			p.Refill = ratelimit.Interval
+		case 2:
+			p.Initial = rapid.Int64Range(-1, 1).Draw(rt, "initial")
+			p.Window = 10 * p.Window
+		}
+		if p.Warmup == 0 {
+			p.Burst = rapid.Int64Range(1, 6).Draw(rt, "burst")
+		}
+	}
+	if rapid.IntRange(0, 4).Draw(rt, "lock") == 0 {
+		p.Lock = []time.Duration{time.Duration(rapid.Int64Range(1, 40).Draw(rt, "lock for")) * time.Microsecond}
+	}
+	return p
+}
+
+// reserving runs a limiter beside the oracle.
+type reserving struct {
+	rt       *rapid.T
+	limiter  *ratelimit.Limiter
+	clock    *Clock
+	now      int64
+	policies []ratelimit.Policy
+	gate     *ratelimit.Gate
+	agendas  map[state]agenda
+	made     []made
+	calls    int
+}
+
+// made is a reservation.
+type made struct {
+	ratelimit.Reservation
+	call int
+	keys []string
+}
+
+func newReserving(rt *rapid.T, policies []ratelimit.Policy) *reserving {
+	r := &reserving{rt: rt, clock: new(Clock), now: epoch, policies: policies, agendas: map[state]agenda{}}
+	r.clock.Set(time.UnixMicro(r.now))
+	r.limiter = ratelimit.New(ratelimit.WithClock(r.clock))
+	var err error
+	if r.gate, err = r.limiter.Gate(&ratelimit.Spec{Policies: policies}); err != nil {
+		rt.Fatal(err)
+	}
+	return r
+}
+
+func (r *reserving) agenda(i int, key string) agenda {
+	return r.agendas[state{i, key}].settled(&r.policies[i], r.now)
+}
+
+// decide does what a call that can wait for so long does, and compares it. A negative
+// wait is that of a Take.
+func (r *reserving) decide(keys []string, costs []int64, within int64, peek bool) {
+	var charges []ratelimit.Charge
+	var wait int64
+	asks := make([]asked, len(keys))
+	alone := make([]int64, len(keys)) // after how long each admits it
+	for i, key := range keys {
+		p := &r.policies[i]
+		charges = append(charges, ratelimit.Charge{Key: []byte(key), Cost: costs[i]})
+		asks[i] = ask(p, costs[i])
+		g := r.agenda(i, key)
+		if alone[i] = g.earliest(p, r.now, asks[i]); r.now < g.block || g.past.locked(r.now) {
+			alone[i] = longest
+		}
+		wait = max(wait, alone[i])
+	}
+	allowed := wait <= max(within, 0)
+	var d ratelimit.Decision
+	var m made
+	var err error
+	switch {
+	case peek:
+		d, err = r.gate.Peek(context.Background(), charges...)
+	case within < 0:
+		d, err = r.gate.Take(context.Background(), charges...)
+	default:
+		m.Reservation, err = r.gate.ReserveWithin(context.Background(), micros(within), charges...)
+		d = m.Decision()
+		if m.OK() != d.Allowed || m.Delay() != d.Delay {
+			r.rt.Fatalf("%t and %v of %+v", m.OK(), m.Delay(), d)
+		}
+	}
+	if err != nil {
+		r.rt.Fatal(err)
+	}
+	r.calls++
+	want := ratelimit.Decision{Allowed: allowed}
+	if allowed && within >= 0 {
+		want.Delay = micros(wait)
+	}
+	found := false
+	for i, key := range keys {
+		p, a, id := &r.policies[i], asks[i], state{i, key}
+		g := r.agenda(i, key)
+		ok := alone[i] <= max(within, 0)
+		after := g
+		switch {
+		case peek || a.cost == 0:
+		case allowed && wait == 0:
+			after.past = g.past.charged(p, r.now, a, 0)
+			if within >= 0 {
+				after.acted = append(slices.Clip(after.acted), charge{at: r.now, cost: a.cost})
+			}
+		case allowed:
+			after = g.begun(p, r.now, a)
+			after.ahead = slices.Clone(after.ahead)
+			c := charge{at: r.now + wait, cost: a.cost, units: a.cost, asked: a, call: r.calls}
+			j := len(after.ahead)
+			for j > 0 && after.ahead[j-1].at > c.at {
+				j--
+			}
+			after.ahead = slices.Insert(after.ahead, j, c)
+		case !ok && r.now >= g.block:
+			after.past = g.past.refused(p, r.now, a)
+		}
+		r.agendas[id] = after
+		o := after.outcome(p, r.now, a, ok)
+		if !ok && within >= 0 {
+			o.RetryAfter = r.retry(p, after, a, within)
+		}
+		if !allowed && ok {
+			continue
+		}
+		if better := allowed && o.Remaining < want.Remaining || !allowed && o.RetryAfter > want.RetryAfter; !found || better {
+			found = true
+			want.Policy, want.Limit, want.Remaining = p.ID, a.capacity, o.Remaining
+			want.RetryAfter, want.ResetAt = o.RetryAfter, time.UnixMicro(r.now).Add(o.ResetAfter)
+		}
+	}
+	if !d.ResetAt.Equal(want.ResetAt) || !same(d, want) {
+		r.rt.Fatalf("call %d of %v for %q at %d within %d of %+v:\n got %+v\nwant %+v\nagendas %+v", r.calls, costs, keys, r.now, within, r.policies, d, want, r.agendas)
+	}
+	if allowed && within >= 0 && !peek {
+		m.call, m.keys = r.calls, keys
+		r.made = append(r.made, m)
+	}
+}
+
+func same(d, e ratelimit.Decision) bool {
+	d.ResetAt, e.ResetAt = time.Time{}, time.Time{}
+	return d == e
+}
+
+// retry returns after how long a call can be reserved that can wait for so long.
+func (r *reserving) retry(p *ratelimit.Policy, g agenda, a asked, within int64) time.Duration {
+	g = g.begun(p, r.now, a)
+	return micros(least(horizon, func(d int64) bool {
+		t := r.now + d
+		return t >= g.block && !g.past.locked(t) && g.due(p, t).earliest(p, t, a) <= within
+	}))
+}
+
+func (r *reserving) cancel(n int) {
+	m := r.made[n]
+	m.Cancel()
+	m.Cancel()
+	for i, key := range m.keys {
+		r.agendas[state{i, key}] = r.agendas[state{i, key}].due(&r.policies[i], r.now).cancelled(&r.policies[i], m.call)
+	}
+}
+
+func (r *reserving) block(keys []string, d int64) {
+	bytes := make([][]byte, len(keys))
+	for i, key := range keys {
+		bytes[i] = []byte(key)
+		g := r.agenda(i, key)
+		if g.block = 0; d > 0 {
+			g.block = r.now + d
+		}
+		r.agendas[state{i, key}] = g
+	}
+	if err := r.gate.Block(context.Background(), micros(d), bytes...); err != nil {
+		r.rt.Fatal(err)
+	}
+}
+
+func (r *reserving) reset(keys []string) {
+	bytes := make([][]byte, len(keys))
+	for i, key := range keys {
+		bytes[i] = []byte(key)
+		r.agendas[state{i, key}] = agenda{}
+	}
+	if err := r.gate.Reset(context.Background(), bytes...); err != nil {
+		r.rt.Fatal(err)
+	}
+}
+
+func (r *reserving) step() {
+	span := int64(60)
+	keys := make([]string, len(r.policies))
+	costs := make([]int64, len(keys))
+	for i := range keys {
+		keys[i] = rapid.SampledFrom([]string{"a", "a", "b", "a key of more than twenty-four bytes"}).Draw(r.rt, "key")
+		costs[i] = rapid.OneOf(rapid.Just(int64(1)), rapid.Int64Range(0, r.policies[i].Capacity())).Draw(r.rt, "cost")
+	}
+	switch rapid.IntRange(0, 13).Draw(r.rt, "action") {
+	case 0, 1, 2:
+		r.now += rapid.OneOf(rapid.Int64Range(0, 5), rapid.Int64Range(0, 3*span)).Draw(r.rt, "forward")
+		r.clock.Set(time.UnixMicro(r.now))
+	case 3, 4:
+		if len(r.made) > 0 {
+			r.cancel(rapid.IntRange(max(0, len(r.made)-5), len(r.made)-1).Draw(r.rt, "which"))
+		}
+	case 5:
+		// Of a bucket that is not full when it is new, a refusal while the key is blocked
+		// does not begin it, so that no wait is known.
+		short := slices.ContainsFunc(r.policies, func(p ratelimit.Policy) bool { return p.Initial != 0 })
+		if rapid.Bool().Draw(r.rt, "block") && !short {
+			r.block(keys, rapid.Int64Range(0, span).Draw(r.rt, "for"))
+		}
+	case 6:
+		if rapid.IntRange(0, 3).Draw(r.rt, "reset") == 0 {
+			r.reset(keys)
+		}
+	case 7:
+		r.decide(keys, costs, -1, true)
+	case 8, 9:
+		r.decide(keys, costs, -1, false)
+	default:
+		r.decide(keys, costs, rapid.OneOf(rapid.Just(int64(1e8)), rapid.Int64Range(0, 3*span)).Draw(r.rt, "within"), false)
+	}
+}
+
+// Calls that are reserved, cancelled, made and blocked in any order are decided as the
+// oracle decides them, to the microsecond.
+func TestReservationsAreThoseOfTheOracle(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint(n, " policies"), func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(rt *rapid.T) {
+				var policies []ratelimit.Policy
+				for i := range n {
+					policies = append(policies, reservable(rt, fmt.Sprint("p", i)))
+				}
+				r := newReserving(rt, policies)
+				for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+					r.step()
+				}
+			})
+		})
+	}
+}
+
+// The calls that come are a history that the algorithm admits, call by call, and so one
+// within Policy.Bound, whatever was cancelled.
+func TestReservedCallsStayWithinTheBound(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		p := reservable(rt, "p")
+		p.Lock, p.Initial = nil, 0
+		clock := NewClock(time.UnixMicro(epoch))
+		gate := ratelimit.New(ratelimit.WithClock(clock)).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{p}})
+		type call struct {
+			at, cost int64
+			ratelimit.Reservation
+		}
+		var calls []call
+		cancelled := false
+		now := int64(epoch)
+		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+			if rapid.Bool().Draw(rt, "forward") {
+				now += rapid.Int64Range(0, 40).Draw(rt, "by")
+				clock.Set(time.UnixMicro(now))
+			}
+			if n := len(calls); n > 0 && rapid.IntRange(0, 2).Draw(rt, "cancel") == 0 {
+				i := rapid.IntRange(0, n-1).Draw(rt, "which")
+				calls[i].Cancel()
+				if calls[i].at > now {
+					cancelled = true
+					calls = slices.Delete(calls, i, i+1)
+				}
+				continue
+			}
+			cost := rapid.Int64Range(1, p.Capacity()).Draw(rt, "cost")
+			if rapid.Bool().Draw(rt, "take") {
+				d, err := gate.Take(t.Context(), ratelimit.Charge{Key: []byte("k"), Cost: cost})
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if d.Allowed {
+					calls = append(calls, call{at: now, cost: cost})
+				}
+				continue
+			}
+			r, err := gate.Reserve(t.Context(), ratelimit.Charge{Key: []byte("k"), Cost: cost})
+			if err != nil || !r.OK() {
+				rt.Fatalf("%+v, %v: every call can come at some time", r, err)
+			}
+			calls = append(calls, call{now + r.Delay().Microseconds(), cost, r})
+		}
+		slices.SortStableFunc(calls, func(a, b call) int { return int(a.at - b.at) })
+		for i := range calls {
+			var units int64
+			for j := i; j < len(calls); j++ {
+				units += calls[j].cost
+				if most := p.Bound().Most(micros(calls[j].at - calls[i].at + 1)); units > most {
+					rt.Fatalf("%+v: %d units from %d to %d, and %d is the most", p, units, calls[i].at, calls[j].at, most)
+				}
+			}
+		}
+		if smooth := p.Algorithm == ratelimit.TokenBucket && p.Refill == ratelimit.Smooth && p.Warmup == 0; cancelled && !smooth && p.Algorithm != ratelimit.SlidingLog {
+			return // what was cancelled may have stayed, and those after it stand by that
+		}
+		var h past
+		for _, c := range calls {
+			if h = h.settleAt(&p, c.at); !h.admits(&p, c.at, ask(&p, c.cost)) {
+				rt.Fatalf("%+v: of %+v, the one at %d is not admitted", p, calls, c.at)
+			}
+			h = h.charged(&p, c.at, ask(&p, c.cost), 0)
+		}
+	})
+}
+
+func (h past) settleAt(p *ratelimit.Policy, t int64) past {
+	h, _ = h.settle(p, t)
+	return h
+}
+
+func TestReserveOfATimeQuotaIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, p := range []ratelimit.Policy{
+		{Algorithm: ratelimit.TimeQuota, Limit: 10, Window: time.Second},
+		{Limit: 10, Window: time.Second, Count: true},
+	} {
+		p.ID = "p"
+		gate := ratelimit.New().MustGate(&ratelimit.Spec{Method: "m", Policies: []ratelimit.Policy{p}})
+		r, err := gate.Reserve(t.Context(), ratelimit.Charge{Key: []byte("k"), Cost: 1})
+		if !errors.Is(err, errors.ErrUnsupported) || r.OK() {
+			t.Errorf("%+v: %+v, %v", p, r, err)
+		}
+	}
+}
+
+// decided returns the agenda after a call of one policy that can wait for so long, and
+// what it is told. A negative wait is that of a Take.
+func (g agenda) decided(p *ratelimit.Policy, t, cost, within int64, call int) (agenda, ratelimit.Decision) {
+	a := ask(p, cost)
+	g = g.settled(p, t)
+	wait := g.earliest(p, t, a)
+	allowed := wait <= max(within, 0) && t >= g.block && !g.past.locked(t)
+	switch {
+	case allowed && wait == 0:
+		g.past = g.past.charged(p, t, a, 0)
+	case allowed:
+		g = g.begun(p, t, a)
+		g.ahead = append(slices.Clip(g.ahead), charge{at: t + wait, cost: cost, units: cost, asked: a, call: call})
+	case t >= g.block:
+		g.past = g.past.refused(p, t, a)
+	}
+	d := ratelimit.Decision{Allowed: allowed}
+	if allowed && within >= 0 {
+		d.Delay = micros(wait)
+	}
+	return g, d
+}
+
+// ordersInput is an operation on one key. An Output is the decision, of which only
+// whether the call may proceed, and when, is compared.
+type ordersInput struct {
+	what   string // "clock", "take", "reserve", "cancel", "block" or "reset"
+	key    string
+	cost   int64
+	within int64
+	call   int
+	now    int64
+}
+
+type ordersState struct {
+	now  int64
+	keys map[string]agenda
+}
+
+func ordersModel(p *ratelimit.Policy) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return ordersState{keys: map[string]agenda{}} },
+		Step: func(state, input, output any) (bool, any) {
+			s, in := state.(ordersState), input.(ordersInput)
+			s.keys = maps.Clone(s.keys)
+			g := s.keys[in.key].settled(p, s.now)
+			g.acted = nil
+			ok := true
+			switch in.what {
+			case "clock":
+				s.now = in.now
+				return true, s
+			case "take", "reserve":
+				var d ratelimit.Decision
+				g, d = g.decided(p, s.now, in.cost, in.within, in.call)
+				ok = d == output.(ratelimit.Decision)
+			case "cancel":
+				g = g.cancelled(p, in.call)
+			case "block":
+				if g.block = 0; in.within > 0 {
+					g.block = s.now + in.within
+				}
+			case "reset":
+				g = agenda{}
+			}
+			s.keys[in.key] = g
+			return ok, s
+		},
+		Equal: reflect.DeepEqual,
+	}
+}
+
+// What callers who reserve, cancel, block and take at once are told is what they would be
+// told one after the other.
+func TestConcurrentOrdersAreLinearizable(t *testing.T) {
+	t.Parallel()
+	for i, p := range []ratelimit.Policy{
+		{Algorithm: ratelimit.SlidingLog},
+		{Algorithm: ratelimit.FixedWindow},
+		{Algorithm: ratelimit.SlidingWindow},
+		{Algorithm: ratelimit.TokenBucket},
+		{Algorithm: ratelimit.TokenBucket, Refill: ratelimit.Interval},
+		{Algorithm: ratelimit.TokenBucket, Warmup: time.Minute},
+		{Algorithm: ratelimit.SlidingLog, Lock: []time.Duration{time.Minute}},
+	} {
+		t.Run(fmt.Sprintf("%d %s", i, p.Algorithm), func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(40) {
+				r, history := recordOrders(t, p, seed)
+				switch porcupine.CheckOperationsTimeout(ordersModel(&r.policy), history, time.Minute) {
+				case porcupine.Illegal:
+					t.Fatalf("policy %+v, seed %d: no order explains\n%+v", r.policy, seed, history)
+				case porcupine.Unknown:
+					t.Fatalf("policy %+v, seed %d: the check takes too long", r.policy, seed)
+				}
+			}
+		})
+	}
+}
+
+// recordOrders has clients call at once, in rounds between which the clock moves.
+func recordOrders(t *testing.T, p ratelimit.Policy, seed uint64) (*recording, []porcupine.Operation) {
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	r := newRecording(p, 1+rnd.Int64N(3))
+	var history []porcupine.Operation
+	do := func(client int, in ordersInput, f func() ratelimit.Decision) {
+		op := porcupine.Operation{ClientId: client, Call: r.ticks.Add(1), Input: in}
+		runtime.Gosched()
+		op.Output = f()
+		runtime.Gosched()
+		op.Return = r.ticks.Add(1)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		history = append(history, op)
+	}
+	now := int64(epoch)
+	for range 3 {
+		do(0, ordersInput{what: "clock", now: now}, func() ratelimit.Decision {
+			r.clock.Set(time.UnixMicro(now))
+			return ratelimit.Decision{}
+		})
+		var clients sync.WaitGroup
+		start := make(chan struct{})
+		for number := range 4 {
+			mine := rand.New(rand.NewPCG(seed, rnd.Uint64()))
+			clients.Go(func() {
+				<-start
+				r.order(t, number+1, mine, do)
+			})
+		}
+		close(start)
+		clients.Wait()
+		now += []int64{1, 20e6, 30e6, 60e6, 60e6 + 1}[rnd.IntN(5)]
+	}
+	return r, history
+}
+
+// order makes some operations of one client.
+func (r *recording) order(t *testing.T, client int, rnd *rand.Rand, do func(int, ordersInput, func() ratelimit.Decision)) {
+	var made []ratelimit.Reservation
+	var inputs []ordersInput
+	told := func(d ratelimit.Decision, err error) ratelimit.Decision {
+		if err != nil {
+			t.Error(err)
+		}
+		return ratelimit.Decision{Allowed: d.Allowed, Delay: d.Delay}
+	}
+	for range 3 {
+		in := ordersInput{key: []string{"a", "a", "b"}[rnd.IntN(3)], cost: 1, within: -1}
+		c := ratelimit.Charge{Key: []byte(in.key), Cost: in.cost}
+		switch action := rnd.IntN(10); {
+		case action == 0:
+			in.what = "reset"
+			do(client, in, func() ratelimit.Decision { return told(ratelimit.Decision{}, r.one.Reset(t.Context(), c.Key)) })
+		case action == 1:
+			in.what, in.within = "block", rnd.Int64N(2)*30e6
+			do(client, in, func() ratelimit.Decision {
+				return told(ratelimit.Decision{}, r.one.Block(t.Context(), micros(in.within), c.Key))
+			})
+		case action < 4 && len(made) > 0:
+			in = inputs[0]
+			in.what = "cancel"
+			do(client, in, func() ratelimit.Decision { made[0].Cancel(); return ratelimit.Decision{} })
+			made, inputs = made[1:], inputs[1:]
+		case action < 6:
+			in.what = "take"
+			do(client, in, func() ratelimit.Decision { return told(r.one.Take(t.Context(), c)) })
+		default:
+			in.what, in.within, in.call = "reserve", 300e6, int(r.calls.Add(1))
+			do(client, in, func() ratelimit.Decision {
+				m, err := r.one.ReserveWithin(t.Context(), micros(in.within), c)
+				made, inputs = append(made, m), append(inputs, in)
+				return told(m.Decision(), err)
+			})
+		}
+	}
+}
