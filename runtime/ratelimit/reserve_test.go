@@ -451,3 +451,21 @@ func TestShadowsKeepNobodyWaiting(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+func TestRefusedReservationsLeaveTheStateAsItIs(t *testing.T) {
+	t.Parallel()
+	for _, a := range []ratelimit.Algorithm{ratelimit.TokenBucket, ratelimit.SlidingLog, ratelimit.FixedWindow, ratelimit.SlidingWindow, ratelimit.LeakyBucket} {
+		r := newReserver(t, perSecond(a))
+		r.reserve(0, charge(1))
+		for range 2 {
+			before := string(ratelimit.Dump(r.limiter, "p0", "k"))
+			r.within(time.Microsecond, -1, charge(1))
+			if after := string(ratelimit.Dump(r.limiter, "p0", "k")); after != before {
+				t.Errorf("%s: a refusal made %s of %s", a, after, before)
+			}
+			if _, err := r.gate.Reserve(t.Context(), charge(1)); err != nil { // then with one ahead
+				t.Fatal(err)
+			}
+		}
+	}
+}
