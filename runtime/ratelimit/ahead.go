@@ -138,7 +138,7 @@ func (c *counter) earliest(r *record, a ask, from int64) int64 {
 	if r == &blank {
 		later = r.clone()
 		c.begin(later, a)
-	} else if r.orders != nil {
+	} else if r.orders != nil || a.off != r.off {
 		later = r.clone()
 		c.moved(later, a.t, a.off)
 	}

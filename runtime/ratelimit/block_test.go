@@ -203,7 +203,9 @@ func TestBlockRefusesThoseThatWait(t *testing.T) {
 		begin := time.Now()
 		go func() {
 			time.Sleep(time.Second)
-			block(t, gate, time.Hour)
+			if err := gate.Block(t.Context(), time.Hour, []byte("k")); err != nil {
+				t.Error(err)
+			}
 		}()
 		err := gate.Wait(ctx, []ratelimit.Charge{charge(1)})
 		if d := ratelimittest.Refused(t, err, "p"); d != time.Hour || time.Since(begin) != time.Second {
@@ -230,9 +232,10 @@ func TestOrdersMoveWithTheClock(t *testing.T) {
 			r.take(true, charge(1))
 			continue
 		}
-		for ahead := r.reserve(0, charge(1)); ; {
-			var err error
-			if ahead, err = r.gate.Reserve(t.Context(), charge(1)); err != nil || !ahead.OK() {
+		r.reserve(0, charge(1))
+		for {
+			ahead, err := r.gate.Reserve(t.Context(), charge(1))
+			if err != nil || !ahead.OK() {
 				t.Fatal(ahead.Decision(), err)
 			}
 			if ahead.Delay() < 3*time.Second {

@@ -40,8 +40,8 @@ func newReserver(t *testing.T, policies ...ratelimit.Policy) *reserver {
 
 func charge(cost int64) ratelimit.Charge { return ratelimit.Charge{Key: []byte("k"), Cost: cost} }
 
-// reserve reserves one unit of each policy, and checks whether and after how long it can
-// be had. A negative wait is a refusal.
+// reserve reserves a call, and checks after how long it may come. What is negative is a
+// refusal.
 func (r *reserver) reserve(want time.Duration, charges ...ratelimit.Charge) ratelimit.Reservation {
 	r.Helper()
 	return r.within(ratelimit.MaxWindow, want, charges...)
@@ -318,9 +318,12 @@ func TestCancelWakesThoseThatWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := ratelimit.New().MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Limit: 1, Window: time.Minute}}})
+		if err := gate.Allow(t.Context(), []byte("k")); err != nil {
+			t.Fatal(err)
+		}
 		r, err := gate.Reserve(t.Context(), charge(1))
-		if r, err = gate.Reserve(t.Context(), charge(1)); err != nil || r.Delay() != time.Minute {
-			t.Fatal(r, err)
+		if err != nil || r.Delay() != time.Minute {
+			t.Fatal(r.Decision(), err)
 		}
 		begin := time.Now()
 		var calls sync.WaitGroup
@@ -449,5 +452,23 @@ func TestShadowsKeepNobodyWaiting(t *testing.T) {
 	r.take(true, charge(8), charge(0))
 	if d := r.reserve(time.Minute, charge(1), charge(1)).Decision(); d.Shadow {
 		t.Errorf("%+v", d)
+	}
+}
+
+func TestRefusedReservationsLeaveTheStateAsItIs(t *testing.T) {
+	t.Parallel()
+	for _, a := range []ratelimit.Algorithm{ratelimit.TokenBucket, ratelimit.SlidingLog, ratelimit.FixedWindow, ratelimit.SlidingWindow, ratelimit.LeakyBucket} {
+		r := newReserver(t, perSecond(a))
+		r.reserve(0, charge(1))
+		for range 2 {
+			before := string(ratelimit.Dump(r.limiter, "p0", "k"))
+			r.within(time.Microsecond, -1, charge(1))
+			if after := string(ratelimit.Dump(r.limiter, "p0", "k")); after != before {
+				t.Errorf("%s: a refusal made %s of %s", a, after, before)
+			}
+			if _, err := r.gate.Reserve(t.Context(), charge(1)); err != nil { // then with one ahead
+				t.Fatal(err)
+			}
+		}
 	}
 }

@@ -236,7 +236,10 @@ func (h past) retuned(old, p *ratelimit.Policy, now int64) past {
 	case p.Algorithm == ratelimit.LeakyBucket, p.Refill == ratelimit.Interval:
 		left := settled.charges.sum(old).used(t)
 		h = settled
-		h.charges = history{{at: t, units: left, cost: left, asked: ask(p, 0)}}
+		h.charges = nil // of a queue that is empty, there is nothing to know
+		if left > 0 || p.Algorithm != ratelimit.LeakyBucket {
+			h.charges = history{{at: t, units: left, cost: left, asked: ask(p, 0)}}
+		}
 	default:
 		owed := settled.charges.owes(old, t).Int64()
 		h = settled

@@ -29,7 +29,6 @@ type agenda struct {
 	past  past
 	ahead []charge // by time
 	block int64
-	acted history // that were reserved, at their time
 }
 
 // due returns the agenda at t, with what has come until then.
@@ -38,7 +37,6 @@ func (g agenda) due(p *ratelimit.Policy, t int64) agenda {
 		c := g.ahead[0]
 		g.ahead = g.ahead[1:]
 		g.past = g.past.charged(p, c.at, c.asked, 0)
-		g.acted = append(slices.Clip(g.acted), c)
 	}
 	return g
 }
@@ -92,7 +90,7 @@ func (g agenda) fresh(p *ratelimit.Policy, t int64) bool {
 func (g agenda) settled(p *ratelimit.Policy, t int64) agenda {
 	g = g.due(p, t)
 	if g.fresh(p, t) {
-		return agenda{acted: g.acted}
+		return agenda{}
 	}
 	return g
 }
@@ -265,9 +263,6 @@ func (r *reserving) decide(keys []string, costs []int64, within int64, peek bool
 		case peek || a.cost == 0:
 		case allowed && wait == 0:
 			after.past = g.past.charged(p, r.now, a, 0)
-			if within >= 0 {
-				after.acted = append(slices.Clip(after.acted), charge{at: r.now, cost: a.cost})
-			}
 		case allowed:
 			after = g.begun(p, r.now, a)
 			after.ahead = slices.Clone(after.ahead)
@@ -545,7 +540,6 @@ func ordersModel(p *ratelimit.Policy) porcupine.Model {
 			s, in := state.(ordersState), input.(ordersInput)
 			s.keys = maps.Clone(s.keys)
 			g := s.keys[in.key].settled(p, s.now)
-			g.acted = nil
 			ok := true
 			switch in.what {
 			case "clock":
