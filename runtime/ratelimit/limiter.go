@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -188,6 +189,33 @@ func (l *Limiter) Gate(spec *Spec) (*Gate, error) {
 		state.directives = append(state.directives, strings.Clone(spec.Policies[i].Directive))
 	}
 	return l.publish(state), nil
+}
+
+// GateOf returns a gate of the policy with an ID alone, as Policies has it. It is for
+// what is done beside the calls of the limited method, whose own gate generated code
+// keeps for itself: Peek, Reset, Block, Reserve. It shares the counters, and follows
+// updates like any other. A policy that no gate has yet is an *UnknownPolicyError.
+func (l *Limiter) GateOf(id string) (*Gate, error) {
+	switch {
+	case l == nil:
+		return nil, errors.New("ratelimit: nil Limiter; use New or Disabled")
+	case l.err != nil:
+		return nil, l.err
+	}
+	l.mu.Lock()
+	c := l.counters[id]
+	l.mu.Unlock()
+	if c == nil {
+		return nil, &UnknownPolicyError{ID: id}
+	}
+	return l.publish(&gate{
+		limiter:    l,
+		method:     "policy " + strconv.Quote(id),
+		counters:   []*counter{c},
+		directives: []string{c.policy.Directive},
+		store:      l.stores[c.policy.Store],
+		waiters:    new(waiters),
+	}), nil
 }
 
 // publish makes a new Gate of a state.

@@ -87,7 +87,8 @@ func set[T any](to, from *T) {
 	}
 }
 
-// UnknownPolicyError is the error of Update for an ID that the limiter does not know.
+// UnknownPolicyError is the error of Update and GateOf for an ID that the limiter does not
+// know.
 type UnknownPolicyError struct{ ID string }
 
 func (e *UnknownPolicyError) Error() string {

@@ -400,3 +400,43 @@ func TestAnUpdateOfABucketThatBeginsFull(t *testing.T) {
 		}
 	}
 }
+
+// What an operator does by a policy's name is done to the counters of the method's gate.
+func TestGateOfIsAGateOfThePolicy(t *testing.T) {
+	t.Parallel()
+	l := ratelimit.New()
+	if _, err := l.GateOf("login"); !errors.As(err, new(*ratelimit.UnknownPolicyError)) {
+		t.Errorf("before there is one: %v", err)
+	}
+	p := ratelimit.Policy{ID: "login", Key: "user", Limit: 1, Window: time.Hour}
+	gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{p, {ID: "all", Global: true, Limit: 100, Window: time.Hour}}})
+	two := int64(2)
+	if err := l.Update("login", ratelimit.Patch{Limit: &two}); err != nil {
+		t.Fatal(err)
+	}
+	call := func() error {
+		return gate.AllowAll(t.Context(), []ratelimit.Charge{{Key: []byte("ann"), Cost: 1}, {Cost: 1}})
+	}
+	of, err := l.GateOf("login")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(of.Allow(t.Context(), []byte("ann")), call()); err != nil {
+		t.Error(err)
+	}
+	if err := call(); !errors.Is(err, ratelimit.ErrLimited) {
+		t.Errorf("after one call by each gate: %v", err)
+	}
+	if err := errors.Join(of.Reset(t.Context(), []byte("ann")), call()); err != nil {
+		t.Errorf("after a reset: %v", err)
+	}
+	if err := of.Block(t.Context(), time.Minute, []byte("ann")); err != nil {
+		t.Error(err)
+	}
+	if err := call(); !errors.Is(err, ratelimit.ErrLimited) {
+		t.Errorf("blocked: %v", err)
+	}
+	if _, err := (*ratelimit.Limiter)(nil).GateOf("login"); err == nil {
+		t.Error("a nil limiter has gates")
+	}
+}
