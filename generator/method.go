@@ -54,8 +54,15 @@ type computed struct {
 func (w *wrapper) newMethod(pm *parser.Method, fields *scope) *method {
 	m := &method{Method: pm, wrapper: w}
 	s := w.methodScope(pm)
-	for v := range pm.Sig.Params().Variables() {
-		m.params = append(m.params, s.allot(v.Name(), argName(v.Type())))
+	params := pm.Sig.Params()
+	m.params = make([]string, params.Len())
+	for _, named := range []bool{true, false} { // so that those of the source keep theirs
+		for i := range params.Len() {
+			v := params.At(i)
+			if has := v.Name() != "" && v.Name() != "_"; has == named {
+				m.params[i] = s.allot(v.Name(), argName(v.Type()))
+			}
+		}
 	}
 	if namedResults(pm.Sig) {
 		for v := range pm.Sig.Results().Variables() {
@@ -400,7 +407,7 @@ func (m *method) what() string {
 	}
 	switch {
 	case m.OnLimit == directive.OnLimitWait:
-		return "waits until it is admitted by the limits below, then calls " + source
+		return "calls " + source + " once it is admitted by"
 	case m.OnLimit == directive.OnLimitZero:
 		return "calls " + source + ", or returns zero values if it is not admitted by"
 	case m.OnLimit == directive.OnLimitFallback:

@@ -193,7 +193,10 @@ func (b *builder) collect() {
 				// itself.
 			default:
 				directives = append(directives, t.Directives...)
-				if t.Kind != directive.Package {
+				switch {
+				case t.Type != "" && t.Name == "_":
+					b.res.Diags.Add(errNotNamed(first, t.Type+"._", "a method of this name cannot be called"))
+				case t.Kind != directive.Package:
 					b.add(t, f.Name, file)
 				}
 			}
@@ -352,9 +355,15 @@ func declaredBy(d ast.Decl) []*ast.Ident {
 	return ids
 }
 
-// checkNames reports wrappers whose names are taken by the package or each other.
+// checkNames reports wrappers whose names are taken by the package or each other, and
+// what the package declares as another thing than generated code means by it.
 func (b *builder) checkNames(p *Package) {
 	made := map[string]string{}
+	for _, name := range []string{"nil", "panic", "true"} {
+		if len(p.Wrappers) > 0 && p.Declared[name] {
+			b.res.Diags.Add(errShadowed(b.drafts[p.Wrappers[0].Source.Name()].first(), name))
+		}
+	}
 	for _, w := range p.Wrappers {
 		first := b.drafts[w.Source.Name()].first()
 		for _, n := range []struct{ name, option, example string }{
@@ -363,6 +372,8 @@ func (b *builder) checkNames(p *Package) {
 		} {
 			switch other, ok := made[n.name]; {
 			case n.name == "":
+			case b.foreignOutput(n.name) != "":
+				b.res.Diags.Add(ForeignOutput(b.foreignOutput(n.name)))
 			case p.Declared[n.name]:
 				b.res.Diags.Add(errNameTaken(first, n.name, n.option, n.example))
 			case ok:
@@ -373,28 +384,52 @@ func (b *builder) checkNames(p *Package) {
 	}
 }
 
-// brokenBecause returns what the type checker said about the lines of node, or else
-// about the imports of its file.
-func (b *builder) brokenBecause(node ast.Node) string {
+// foreignOutput returns the file that declares name, if it stands where output should go,
+// and otherwise "". It is not one of ours, or the name would not be taken.
+func (b *builder) foreignOutput(name string) string {
+	obj := b.pkg.Types.Scope().Lookup(name)
+	if obj == nil || b.loaded.IsStub(obj) {
+		return ""
+	}
+	if file := b.fset.PositionFor(obj.Pos(), false).Filename; scan.IsOutputName(filepath.Base(file)) {
+		return file
+	}
+	return ""
+}
+
+// errorIn returns what the type checker said about the lines of node, a declaration
+// whose body is not checked, or "".
+func (b *builder) errorIn(node ast.Node) string {
 	from := b.fset.PositionFor(node.Pos(), false)
 	to := b.fset.PositionFor(node.End(), false)
-	imports := ""
 	for _, err := range b.pkg.Errors {
 		var te types.Error
 		if !errors.As(err, &te) {
 			continue
 		}
 		at := te.Fset.PositionFor(te.Pos, false)
-		switch {
-		case at.Filename != from.Filename:
-		case at.Line >= from.Line && at.Line <= to.Line:
+		if at.Filename == from.Filename && at.Line >= from.Line && at.Line <= to.Line {
 			return te.Msg
-		case strings.HasPrefix(te.Msg, "could not import") && imports == "":
-			imports = te.Msg
 		}
 	}
-	if imports == "" && mentionsC(node) {
+	return ""
+}
+
+// brokenBecause returns what the type checker said about the lines of node, or else
+// about the imports of its file.
+func (b *builder) brokenBecause(node ast.Node) string {
+	if msg := b.errorIn(node); msg != "" {
+		return msg
+	}
+	file := b.fset.PositionFor(node.Pos(), false).Filename
+	for _, err := range b.pkg.Errors {
+		var te types.Error
+		if errors.As(err, &te) && te.Fset.PositionFor(te.Pos, false).Filename == file && strings.HasPrefix(te.Msg, "could not import") {
+			return te.Msg
+		}
+	}
+	if mentionsC(node) {
 		return "a type of cgo has no name outside of the file that declares it"
 	}
-	return imports
+	return ""
 }

@@ -31,7 +31,7 @@ func (b *builder) function(d *draft, fn *types.Func) *Wrapper {
 	}
 	m.Context, m.Carrier = carrierOf(sig)
 	w.Methods = []*Method{m}
-	if hasInvalid(sig) {
+	if hasInvalid(sig) || b.errorIn(md.decl) != "" {
 		b.res.Diags.Add(errBadSignature(md.limits[0], m.Qualified, b.brokenBecause(md.decl)))
 		return nil
 	}

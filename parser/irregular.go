@@ -28,7 +28,7 @@ func Irregular(dir string) diag.List {
 		}
 		path := filepath.Join(dir, name)
 		if scan.IsOutputName(name) {
-			diags.Add(errIrregular(path))
+			diags.Add(IrregularFile(path))
 		} else if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 			diags.Add(errNotSource(path))
 		}
@@ -42,7 +42,7 @@ var sourceExts = []string{".go", ".c", ".cc", ".cpp", ".cxx", ".m", ".h", ".hh",
 
 // errNotSource is errIrregular for what stands beside the output.
 func errNotSource(path string) diag.Diagnostic {
-	d := errIrregular(path)
+	d := IrregularFile(path)
 	d.Message = "this is neither a file nor a directory but has the name of a source file, which the go command would try to read; move it away or rename it"
 	return d
 }

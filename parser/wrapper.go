@@ -162,7 +162,7 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 	if md != nil && len(md.limits) > 0 {
 		first = md.limits[0]
 	}
-	if hasInvalid(m.Sig) {
+	if hasInvalid(m.Sig) || md != nil && b.errorIn(md.decl) != "" {
 		b.res.Diags.Add(errBadSignature(first, m.Qualified, b.causeOf(fn, md)))
 		return false
 	}
@@ -217,9 +217,12 @@ func (b *builder) refusable(d *draft, m *Method, md *methodDraft, first *directi
 		return b.fallback(d, m, self)
 	}
 	if !m.Handler && !returnsError(m.Sig) {
-		if md == nil {
+		switch {
+		case b.pkg.Types.Scope().Lookup("error") != nil:
+			b.res.Diags.Add(errOwnError(first, m.Qualified))
+		case md == nil:
 			b.res.Diags.Add(errPromotedNoError(first, d.name, m.Name))
-		} else {
+		default:
 			b.res.Diags.Add(errNoErrorResult(first, m.Qualified))
 		}
 		return false

@@ -173,8 +173,36 @@ type command struct {
 }
 
 func (c *command) trouble(err error) int {
+	if errors.Is(err, context.Canceled) && c.ctx.Err() != nil {
+		err = errors.New("interrupted")
+	}
 	fmt.Fprintf(c.stderr, "ratelimitgen: %s\n", plain(err))
 	return exitTrouble
+}
+
+// inTheWay reports what generator.Plan found in the place of output: files of others are
+// problems, and anything else is trouble.
+func (c *command) inTheWay(dir string, err error, format diag.Format) int {
+	errs := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		errs = joined.Unwrap()
+	}
+	var diags diag.List
+	for _, err := range errs {
+		var foreign *generator.ForeignFileError
+		switch {
+		case !errors.As(err, &foreign):
+			return c.trouble(err)
+		case foreign.Irregular:
+			diags.Add(parser.IrregularFile(relative(dir, foreign.Path)))
+		default:
+			diags.Add(parser.ForeignOutput(relative(dir, foreign.Path)))
+		}
+	}
+	if err := c.print(diags, format); err != nil {
+		return c.trouble(err)
+	}
+	return exitProblem
 }
 
 // generate brings the tree up to date, or with check says how it is not.
@@ -243,12 +271,7 @@ func (c *command) generate(args []string, check bool) int {
 	w.stage("write", "")
 	changes, err := generator.Plan(files, res.Outputs)
 	if err != nil {
-		fmt.Fprintf(c.stderr, "ratelimitgen: %v\n", err)
-		var foreign *generator.ForeignFileError
-		if errors.As(err, &foreign) {
-			return exitProblem
-		}
-		return exitTrouble
+		return c.inTheWay(dir, err, format)
 	}
 	if check {
 		return c.report(dir, changes, show.diff)

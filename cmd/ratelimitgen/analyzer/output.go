@@ -40,7 +40,7 @@ func Check(ctx context.Context, cfg parser.Config) (*parser.Result, diag.List, e
 			if !errors.As(err, &foreign) {
 				return nil, nil, err
 			}
-			diags.Add(errForeign(relative(dir, foreign.Path)))
+			diags.Add(parser.ForeignOutput(relative(dir, foreign.Path)))
 		}
 		for i := range changes {
 			diags.Add(outputProblem(dir, res, &changes[i]))
