@@ -77,20 +77,36 @@ func (c *checker) failed() bool {
 	return slices.ContainsFunc(c.problems, func(p Problem) bool { return !p.Warning })
 }
 
-// sorted returns the problems in the order of their places. If the expression is too
-// large, what else was found is of no use.
+// full reports whether as many problems have been found as are reported.
+func (c *checker) full() bool { return len(c.problems) >= maxProblems }
+
+// sorted returns the first problems in the order of their places, and at most one error
+// for each. If the expression is too large, what else was found is of no use.
 func (c *checker) sorted() []Problem {
 	if i := slices.IndexFunc(c.problems, func(p Problem) bool {
 		return p.Code == tooLong.code || p.Code == tooDeep.code || p.Code == tooLarge.code
 	}); i >= 0 {
 		return c.problems[i : i+1]
 	}
-	slices.SortStableFunc(c.problems, func(a, b Problem) int {
+	byPlace := func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	}
+	errorsFirst := func(a, b Problem) int {
+		switch {
+		case a.Warning == b.Warning:
+			return byPlace(a, b)
+		case b.Warning:
+			return -1
+		}
+		return 1
+	}
+	slices.SortStableFunc(c.problems, errorsFirst)
+	problems := slices.CompactFunc(c.problems, func(a, b Problem) bool {
+		return byPlace(a, b) == 0 && a.Warning == b.Warning && (!a.Warning || a.Code == b.Code && a.Message == b.Message)
 	})
-	return slices.CompactFunc(c.problems, func(a, b Problem) bool {
-		return a.From == b.From && a.To == b.To && a.Code == b.Code && a.Message == b.Message
-	})
+	problems = problems[:min(len(problems), maxProblems)]
+	slices.SortStableFunc(problems, byPlace)
+	return problems
 }
 
 // expr checks n as a value that is no address.

@@ -65,6 +65,8 @@ const (
 	maxText  = 4 << 10 // bytes
 	maxDepth = 32      // brackets within brackets
 	maxNodes = 200     // operands and operators
+
+	maxProblems = 10 // that are reported; the others would only hide the first
 )
 
 // Scope says what an expression can refer to.
