@@ -45,7 +45,7 @@ func TestWorkIsBounded(t *testing.T) {
 			var problems []Problem
 			least := time.Hour
 			var before, after runtime.MemStats
-			for range 3 { // one of them is not disturbed
+			for i := 0; i < 3 && least > 100*time.Millisecond; i++ { // one of them is not disturbed
 				runtime.ReadMemStats(&before)
 				start := time.Now()
 				_, problems = parseAs(kind, src, scope)

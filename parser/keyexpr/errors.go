@@ -125,8 +125,14 @@ var (
 var (
 	notSupported    = rule{"not-supported", "%s is not supported; %s"}
 	repeatedOperand = rule{"repeated-operand", "a part of %s stands there twice; leave one out"}
+	repeatedInList  = rule{"repeated-element", "%s is in the list already; leave it out here"}
 	alwaysHolds     = rule{"constant-expression", "%s always holds: a value differs from one of two; write and"}
 	neverHolds      = rule{"constant-expression", "%s never holds: a value is not two at once; write or"}
+	eitherHolds     = rule{"constant-expression", "%s always holds: it has a condition and its opposite; leave them out"}
+	bothHold        = rule{"constant-expression", "%s never holds: it has a condition and its opposite; leave one out"}
+	itselfAlways    = rule{"constant-expression", "%s always holds: a value is compared with itself"}
+	itselfNever     = rule{"constant-expression", "%s never holds: a value is compared with itself"}
+	constantPart    = rule{"constant-expression", "%s is the same for every call; leave it out"}
 	chained         = rule{"not-supported", "comparisons cannot be chained; write a < b and b < c"}
 	mixedDefault    = rule{"expression-syntax", "?? beside another operator needs parentheses: (x ?? y) + z"}
 	beanRef         = rule{"spel-syntax", "there are no beans; call a function of the package: name(x)"}

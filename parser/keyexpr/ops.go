@@ -5,8 +5,6 @@ import (
 	"go/token"
 	"go/types"
 	"math"
-	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
@@ -102,60 +100,15 @@ func (c *checker) logical(n *ast.BinaryNode) Node {
 			return nil
 		}
 	}
-	x, y := c.condition(n.Left), c.condition(n.Right)
+	x, y := c.part(n.Left), c.part(n.Right)
 	if x == nil || y == nil {
 		return nil
 	}
-	b := &Binary{Op: op, X: x, Y: y, typ: typBool}
 	if r, ok := pointless(op, operands(op, x), operands(op, y)); ok {
 		c.at(n, r, c.quote(n))
 		return nil
 	}
-	return b
-}
-
-// operands lists what n, a chain of op, is made of.
-func operands(op string, n Node) []Node {
-	if b, ok := n.(*Binary); ok && b.Op == op {
-		return append(operands(op, b.X), operands(op, b.Y)...)
-	}
-	return []Node{n}
-}
-
-// pointless returns what is wrong with a chain of op if one of the operands in right
-// adds nothing to one in left, or leaves nothing of it. It does not judge of chains
-// that call functions of the user's, which may change what an operand gives.
-func pointless(op string, left, right []Node) (rule, bool) {
-	calls := func(n Node) bool {
-		return Contains(n, func(n Node) bool { _, ok := n.(*Call); return ok })
-	}
-	if slices.ContainsFunc(left, calls) || slices.ContainsFunc(right, calls) {
-		return rule{}, false
-	}
-	for _, x := range left {
-		for _, y := range right {
-			switch {
-			case reflect.DeepEqual(x, y):
-				return repeatedOperand, true
-			case op == "||" && differ("!=", x, y):
-				return alwaysHolds, true
-			case op == "&&" && differ("==", x, y):
-				return neverHolds, true
-			}
-		}
-	}
-	return rule{}, false
-}
-
-// differ reports whether x and y compare one value with two different constants, by op.
-func differ(op string, x, y Node) bool {
-	a, first := x.(*Binary)
-	b, second := y.(*Binary)
-	if !first || !second || a.Op != op || b.Op != op || !reflect.DeepEqual(a.X, b.X) {
-		return false
-	}
-	v, w := ConstValue(a.Y), ConstValue(b.Y)
-	return v != nil && w != nil && v.Kind() == w.Kind() && constant.Compare(v, token.NEQ, w)
+	return &Binary{Op: op, X: x, Y: y, typ: typBool}
 }
 
 func (c *checker) equality(n *ast.BinaryNode) Node {
@@ -188,10 +141,15 @@ func (c *checker) comparison(n *ast.BinaryNode) Node {
 	if x == nil || y == nil {
 		return nil
 	}
-	if b := c.compare(n, x, y); b != nil {
-		return b
+	b := c.compare(n, x, y)
+	if b == nil {
+		return nil
 	}
-	return nil
+	if r, ok := withItself(b); ok {
+		c.at(n, r, c.quote(n))
+		return nil
+	}
+	return b
 }
 
 // compare checks a comparison of x and y. Floats are compared as float64.
