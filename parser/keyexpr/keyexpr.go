@@ -82,8 +82,11 @@ type Scope struct {
 	Sig *types.Signature
 	// Method is the method's name, for #root.methodName.
 	Method string
+	// Imports holds the names of the packages that files of the package import, also of
+	// those that Pkg does not list because no declaration needs them.
+	Imports []string
 	// Results holds the method's results where an expression is evaluated after the
-	// call; nil where it is evaluated before.
+	// call, which may be none; nil where it is evaluated before.
 	Results *types.Tuple
 	// Request is set if the method has a parameter that tells who is calling.
 	Request bool

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
@@ -35,6 +36,9 @@ var refusedOperators = map[string]string{
 
 // binary checks the operators between two values.
 func (c *checker) binary(n *ast.BinaryNode) Node {
+	if not, ok := n.Left.(*ast.UnaryNode); ok {
+		c.instead[not] = c.notBefore(n, not)
+	}
 	switch n.Operator {
 	case "and", "&&", "or", "||":
 		return c.logical(n)
@@ -65,6 +69,19 @@ func (c *checker) binary(n *ast.BinaryNode) Node {
 	c.expr(n.Left)
 	c.expr(n.Right)
 	return nil
+}
+
+// notBefore returns what to write for "not x in y" and its like, in which "not" stands
+// for x alone; "" if n is something else.
+func (c *checker) notBefore(n *ast.BinaryNode, not *ast.UnaryNode) string {
+	x, y := c.quote(not.Node), c.quote(n.Right)
+	switch n.Operator {
+	case "in", "contains", "startsWith", "endsWith", "matches":
+		return x + " not " + n.Operator + " " + y
+	case "==", "!=", "<", "<=", ">", ">=":
+		return "not (" + x + " " + n.Operator + " " + y + ")"
+	}
+	return ""
 }
 
 // textOperator checks contains, startsWith and endsWith.
@@ -350,6 +367,8 @@ func (c *checker) mismatch(n, left, right ast.Node, x, y Node) {
 	var hints []string
 	xk, yk := keyKindOf(x.Type()), keyKindOf(y.Type())
 	switch {
+	case left != n && isComparison(n) && (isComparison(left) && yk != Boolean || isComparison(right) && xk != Boolean):
+		c.at(n, comparedFirst, args...)
 	case xk == Text && yk == Text:
 		for _, o := range []struct {
 			n ast.Node
@@ -373,6 +392,12 @@ func (c *checker) mismatch(n, left, right ast.Node, x, y Node) {
 	default:
 		c.at(n, incompatible, args...)
 	}
+}
+
+// isComparison reports whether n is a comparison.
+func isComparison(n ast.Node) bool {
+	b, ok := n.(*ast.BinaryNode)
+	return ok && slices.Contains([]string{"==", "!=", "<", "<=", ">", ">=", "in", "matches", "contains", "startsWith", "endsWith"}, b.Operator)
 }
 
 // integerHint writes the conversion that makes two integers go together: to the
