@@ -3,6 +3,7 @@ package generator
 import (
 	"go/types"
 	"maps"
+	"strings"
 
 	"github.com/dave/jennifer/jen"
 
@@ -15,6 +16,9 @@ func (k *keyCode) cond(b *block, n keyexpr.Node) val {
 	switch n := n.(type) {
 	case *keyexpr.Unary:
 		x := k.cond(b, n.X)
+		if known := map[string]string{"true": "false", "false": "true"}[x.text]; known != "" {
+			return name(known)
+		}
 		return val{text: "!" + x.in(precUnary), prec: precUnary, use: x.use, ifTrue: x.ifFalse, ifFalse: x.ifTrue}
 	case *keyexpr.Let:
 		k.bind(b, n.Local)
@@ -93,6 +97,16 @@ func (k *keyCode) logical(b *block, n *keyexpr.Binary) val {
 	}
 	maps.Copy(facts, y.ifTrue)
 	v := val{text: x.in(prec) + " " + n.Op + " " + y.in(prec), prec: prec, use: min(x.use, y.use)}
+	// What is known already does not stand there twice, which go vet calls redundant.
+	if y.text == "true" || y.text == "false" {
+		decides := map[string]string{"&&": "false", "||": "true"}[n.Op]
+		switch {
+		case x.text == decides, x.text == y.text, x.prec == prec && strings.HasSuffix(x.text, n.Op+" "+y.text):
+			v.text, v.prec = x.text, x.prec
+		case x.text == "true" || x.text == "false":
+			v.text, v.prec = y.text, y.prec
+		}
+	}
 	if v.ifTrue = facts; n.Op == "||" {
 		v.ifTrue, v.ifFalse = nil, facts
 	}

@@ -171,14 +171,18 @@ func (k *keyCode) within(b *block, n *keyexpr.In) val {
 
 // oneOf renders x in [a, b] as comparisons.
 func (k *keyCode) oneOf(b *block, n *keyexpr.In) val {
+	if len(n.Elems) == 1 {
+		vals := k.operands(b, []keyexpr.Node{n.X, n.Elems[0]})
+		return val{
+			text: vals[0].in(precCompare+1) + " == " + vals[1].in(precCompare+1), prec: precCompare,
+			use: min(vals[0].use, vals[1].use),
+		}
+	}
 	need := useAgain
 	if slices.ContainsFunc(n.Elems, func(e keyexpr.Node) bool { return keyexpr.Contains(e, isCall) }) {
 		need = useAlways
 	}
-	x := k.value(b, n.X)
-	if len(n.Elems) > 1 {
-		x = k.keep(b, n.X, x, need)
-	}
+	x := k.keep(b, n.X, k.value(b, n.X), need)
 	tests, use := make([]string, len(n.Elems)), x.use
 	for i, e := range n.Elems {
 		c := k.holds(b, func(in *block) val {
@@ -187,9 +191,5 @@ func (k *keyCode) oneOf(b *block, n *keyexpr.In) val {
 		})
 		tests[i], use = c.in(precOr), min(use, c.use)
 	}
-	v := val{text: strings.Join(tests, " || "), prec: precOr, use: use}
-	if len(tests) == 1 {
-		v.prec = precAnd
-	}
-	return v
+	return val{text: strings.Join(tests, " || "), prec: precOr, use: use}
 }

@@ -22,15 +22,16 @@ import (
 
 // builder makes the model of one package.
 type builder struct {
-	res    *Result
-	loaded *load.Result
-	fset   *token.FileSet
-	pkg    *load.Package
-	dir    *scan.Dir
-	drafts map[string]*draft // by name of the source type
-	groups map[string][]directive.Limit
-	common []common          // problems that several methods may have
-	all    map[string]*draft // of all packages, by import path, dot and name
+	res     *Result
+	loaded  *load.Result
+	fset    *token.FileSet
+	pkg     *load.Package
+	dir     *scan.Dir
+	drafts  map[string]*draft // by name of the source type
+	groups  map[string][]directive.Limit
+	common  []common          // problems that several methods may have
+	imports []string          // see importNames
+	all     map[string]*draft // of all packages, by import path, dot and name
 
 	constraints map[string]constraint.Expr // of files
 	// elsewhere are the constraints of the files of other builds that declare methods,

@@ -5,9 +5,13 @@ import (
 	"go/build/constraint"
 	"go/constant"
 	"go/types"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+
+	"golang.org/x/mod/module"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
@@ -24,6 +28,7 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 		Sig:     m.Sig,
 		Method:  m.Name,
 		Request: m.Context >= 0,
+		Imports: b.importNames(),
 	}
 	if !scope.Request {
 		scope.NoRequest = whyNoCarrier(m.Sig, b.pkg.Types)
@@ -72,6 +77,31 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 		}
 	}
 	return policies, true
+}
+
+// importNames returns the names of the packages that files with directives import. A
+// package that none of the declarations needs has not been loaded; its name is what its
+// path ends with.
+func (b *builder) importNames() []string {
+	if b.imports != nil {
+		return b.imports
+	}
+	b.imports = []string{}
+	for _, f := range b.pkg.Files {
+		for _, spec := range f.Imports {
+			switch p, err := strconv.Unquote(spec.Path.Value); {
+			case err != nil:
+			case spec.Name != nil:
+				b.imports = append(b.imports, spec.Name.Name)
+			default:
+				if prefix, _, ok := module.SplitPathVersion(p); ok {
+					p = prefix
+				}
+				b.imports = append(b.imports, path.Base(p))
+			}
+		}
+	}
+	return b.imports
 }
 
 // reportFor reports problems that a limit has on a method. Those that stand in another
@@ -140,7 +170,9 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 		}
 	}
 	after := *scope
-	after.Results = scope.Sig.Results()
+	if after.Results = scope.Sig.Results(); after.Results == nil {
+		after.Results = new(types.Tuple) // which tells that it is after the call
+	}
 	for _, e := range []struct {
 		value *directive.Value
 		parse func(string, *keyexpr.Scope) (*keyexpr.Expr, []keyexpr.Problem)

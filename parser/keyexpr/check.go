@@ -25,12 +25,13 @@ type checker struct {
 	broken   bool // expr's parser would only repeat what has been reported
 	closures bool // there is a closure, in which # stands alone
 	bound    []*binding
-	elems    []*Local // those that # has stood for; the last is the innermost
+	elems    []*Local                  // those that # has stood for; the last is the innermost
+	instead  map[*ast.UnaryNode]string // what to write if "not" stands before no condition
 	problems []Problem
 }
 
 func newChecker(src string, s *Scope) *checker {
-	c := &checker{src: src, scope: s}
+	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}}
 	var hidden []string
 	for _, name := range []string{"append", "bool", "byte", "false", "float64", "int", "int64", "len", "nil", "string", "true", "uint64"} {
 		if s.Pkg != nil && s.Pkg.Scope().Lookup(name) != nil {
@@ -77,20 +78,36 @@ func (c *checker) failed() bool {
 	return slices.ContainsFunc(c.problems, func(p Problem) bool { return !p.Warning })
 }
 
-// sorted returns the problems in the order of their places. If the expression is too
-// large, what else was found is of no use.
+// full reports whether as many problems have been found as are reported.
+func (c *checker) full() bool { return len(c.problems) >= maxProblems }
+
+// sorted returns the first problems in the order of their places, and at most one error
+// for each. If the expression is too large, what else was found is of no use.
 func (c *checker) sorted() []Problem {
 	if i := slices.IndexFunc(c.problems, func(p Problem) bool {
 		return p.Code == tooLong.code || p.Code == tooDeep.code || p.Code == tooLarge.code
 	}); i >= 0 {
 		return c.problems[i : i+1]
 	}
-	slices.SortStableFunc(c.problems, func(a, b Problem) int {
+	byPlace := func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	}
+	errorsFirst := func(a, b Problem) int {
+		switch {
+		case a.Warning == b.Warning:
+			return byPlace(a, b)
+		case b.Warning:
+			return -1
+		}
+		return 1
+	}
+	slices.SortStableFunc(c.problems, errorsFirst)
+	problems := slices.CompactFunc(c.problems, func(a, b Problem) bool {
+		return byPlace(a, b) == 0 && a.Warning == b.Warning && (!a.Warning || a.Code == b.Code && a.Message == b.Message)
 	})
-	return slices.CompactFunc(c.problems, func(a, b Problem) bool {
-		return a.From == b.From && a.To == b.To && a.Code == b.Code && a.Message == b.Message
-	})
+	problems = problems[:min(len(problems), maxProblems)]
+	slices.SortStableFunc(problems, byPlace)
+	return problems
 }
 
 // expr checks n as a value that is no address.
@@ -175,8 +192,12 @@ func (c *checker) value(n ast.Node) Node {
 // unary checks -x, +x and not x.
 func (c *checker) unary(n *ast.UnaryNode) Node {
 	if n.Operator == "!" || n.Operator == "not" {
-		x := c.condition(n.Node)
-		if x == nil {
+		x := c.expr(n.Node)
+		if write := c.instead[n]; write != "" && x != nil && keyKindOf(x.Type()) != Boolean {
+			c.at(n, notBefore, n.Operator, c.quote(n.Node), c.typeName(x.Type()), write)
+			return nil
+		}
+		if x = c.isCondition(n.Node, x); x == nil {
 			return nil
 		}
 		return &Unary{Op: "!", X: x}
@@ -205,10 +226,10 @@ func (c *checker) defaults(n, left, right ast.Node, notEmpty bool, sub func(ast.
 	if l == nil || r == nil {
 		return nil
 	}
-	notEmpty = notEmpty && keyKindOf(l.Type()) == Text
-	if !l.MayBeAbsent() && !mayBeNil(l) && !notEmpty {
+	emptyText := mayBeEmptyText(l)
+	if !l.MayBeAbsent() && !mayBeNil(l) && !(notEmpty && emptyText) {
 		hint := ""
-		if keyKindOf(l.Type()) == Text {
+		if !notEmpty && emptyText {
 			hint = fmt.Sprintf("; write %s ?: %s for empty text", c.quote(left), c.quote(right))
 		}
 		op := "??"
@@ -218,6 +239,7 @@ func (c *checker) defaults(n, left, right ast.Node, notEmpty bool, sub func(ast.
 		c.at(n, uselessChoice, c.quote(left), op, hint)
 		return nil
 	}
+	notEmpty = notEmpty && keyKindOf(l.Type()) == Text
 	typ, nodes := c.common([]ast.Node{left, right}, []Node{l, r})
 	if nodes == nil {
 		return nil
@@ -264,8 +286,9 @@ func (c *checker) conditional(n *ast.ConditionalNode, sub func(ast.Node) Node) N
 }
 
 // condition checks n as a boolean.
-func (c *checker) condition(n ast.Node) Node {
-	x := c.expr(n)
+func (c *checker) condition(n ast.Node) Node { return c.isCondition(n, c.expr(n)) }
+
+func (c *checker) isCondition(n ast.Node, x Node) Node {
 	if x == nil {
 		return nil
 	}
@@ -321,6 +344,8 @@ func (c *checker) isText(n ast.Node, x Node) Node {
 	hint := ""
 	if k := keyKindOf(x.Type()); k != None && k != mixed {
 		hint = "; write string(" + c.quote(n) + ")"
+	} else if isError(x.Type()) {
+		hint = "; write " + c.quote(n) + ".Error()"
 	}
 	c.at(n, notText, c.quote(n), c.typeName(x.Type()), hint)
 	return nil

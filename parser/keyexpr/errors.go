@@ -22,6 +22,7 @@ var (
 	unknownName     = rule{"unknown-name", "nothing is called %s here"}
 	unknownParam    = rule{"unknown-parameter", "the method has no parameter %s"}
 	springName      = rule{"unknown-parameter", "the method has no parameter %s; write %s"}
+	elementMember   = rule{"unknown-name", "nothing is called %s here; write .%s for that of the element"}
 	unknownMember   = rule{"unknown-member", "%s has no field or method %s"}
 	unknownRequest  = rule{"unknown-member", "request has no %s"}
 	unknownRoot     = rule{"unknown-member", "#root has no %s"}
@@ -32,6 +33,7 @@ var (
 	ambiguousGlobal = rule{"ambiguous-name", "%[1]s is both the caller's and declared in the package; write request.%[1]s for the caller's or (%[2]s) for the other"}
 	ambiguousAll    = rule{"ambiguous-name", "global is both the name for all calls together and a parameter; write #global for the parameter, or leave the key out to count all calls together"}
 	ambiguousMethod = rule{"ambiguous-name", "request.%[1]s is both the caller's and the parameter's; write #request.%[1]s for the parameter's, or %[1]s for the caller's"}
+	ambiguousLookup = rule{"ambiguous-name", "request.%[1]s is both the caller's and the parameter's; write #request.%[1]s for the parameter's, or give the parameter another name for the caller's"}
 	isImport        = rule{"not-in-scope", "%s is an imported package; only functions of the annotated package can be called: write one that calls it"}
 	isType          = rule{"not-a-value", "%s is a type, not a value"}
 	isFunction      = rule{"not-a-value", "%s is a function; call it: %[1]s(...)"}
@@ -47,6 +49,7 @@ var (
 	bareRoot        = rule{"not-a-value", "#root is no value; write #root.methodName, #root.args[0] or #root.target"}
 	rootArgs        = rule{"not-a-value", "#root.args is no value; write #root.args[0] for the first parameter"}
 	noArgument      = rule{"unknown-parameter", "the method has %d parameters, so there is none at %d; the first is at 0"}
+	noArguments     = rule{"unknown-parameter", "the method has no parameters"}
 	noTarget        = rule{"unknown-member", "there is no receiver here"}
 	hiddenEmbedded  = rule{"hidden-embedded", "%s is promoted through %s, a pointer that other packages cannot check for nil; use a method or a function of the package"}
 	typeParamField  = rule{"type-parameter-field", "a field of type parameter %s cannot be selected; use a method of its constraint"}
@@ -63,6 +66,7 @@ var (
 	tupleInside   = rule{"not-supported", "an array stands for a tuple and must be the whole key"}
 	letInList     = rule{"not-supported", "let does not reach beyond a comma; write let x = ...; [a, b]"}
 	onePrefix     = rule{"prefix-length", "addresses are grouped by two lengths, for IPv4 and IPv6; write %s/%s/64"}
+	onlyAddresses = rule{"prefix-length", "%[1]s is no address, and only addresses are grouped; write %[1]s"}
 	prefixLength  = rule{"prefix-length", "%s is not a length from 1 to %d, for %s"}
 	untrusted     = rule{"key-trust", "any client can choose a fresh %s, and with it a fresh counter; add what it cannot choose, such as ip or user, or check it in a function of the package"}
 	constantKey   = rule{"constant-key", "the key is the same for every call; write key=global"}
@@ -87,6 +91,8 @@ var (
 	listContains    = rule{"not-text", "%s is %s, not text; write %s"}
 	notText         = rule{"not-text", "%s is %s, not text%s"}
 	notCondition    = rule{"not-a-condition", "%s is %s, not a boolean; write a comparison"}
+	notBefore       = rule{"not-a-condition", "%s stands for %s alone, which is %s; write %s"}
+	comparedFirst   = rule{"mismatched-types", "%s is %s and %s is %s; comparisons go from left to right: put parentheses around each"}
 	mismatched      = rule{"mismatched-types", "%s is %s and %s is %s; convert one: %s"}
 	incompatible    = rule{"mismatched-types", "%s is %s and %s is %s"}
 	notComparable   = rule{"not-comparable", "%s is %s; only text, numbers and booleans are compared, and anything with nil"}
@@ -95,6 +101,7 @@ var (
 	nilValue        = rule{"nil-value", "nil stands only beside ==, != and ??"}
 	notConvert      = rule{"not-convertible", "%s is %s, which %s does not convert%s"}
 	notIndexable    = rule{"not-indexable", "%s is %s; only slices, arrays and maps with text or integer keys have an index"}
+	memberIndex     = rule{"not-indexable", "%s is %s, which has no index; write %s"}
 	negativeIndex   = rule{"index-out-of-range", "an index counts from 0 and never from the end"}
 	indexRange      = rule{"index-out-of-range", "index %s is not below the length of the array, %d"}
 	overflow        = rule{"constant-overflow", "%s does not fit into %s"}
@@ -125,8 +132,14 @@ var (
 var (
 	notSupported    = rule{"not-supported", "%s is not supported; %s"}
 	repeatedOperand = rule{"repeated-operand", "a part of %s stands there twice; leave one out"}
+	repeatedInList  = rule{"repeated-element", "%s is in the list already; leave it out here"}
 	alwaysHolds     = rule{"constant-expression", "%s always holds: a value differs from one of two; write and"}
 	neverHolds      = rule{"constant-expression", "%s never holds: a value is not two at once; write or"}
+	eitherHolds     = rule{"constant-expression", "%s always holds: it has a condition and its opposite; leave them out"}
+	bothHold        = rule{"constant-expression", "%s never holds: it has a condition and its opposite; leave one out"}
+	itselfAlways    = rule{"constant-expression", "%s always holds: a value is compared with itself"}
+	itselfNever     = rule{"constant-expression", "%s never holds: a value is compared with itself"}
+	constantPart    = rule{"constant-expression", "%s is the same for every call; leave it out"}
 	chained         = rule{"not-supported", "comparisons cannot be chained; write a < b and b < c"}
 	mixedDefault    = rule{"expression-syntax", "?? beside another operator needs parentheses: (x ?? y) + z"}
 	beanRef         = rule{"spel-syntax", "there are no beans; call a function of the package: name(x)"}

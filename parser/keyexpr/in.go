@@ -2,6 +2,7 @@ package keyexpr
 
 import (
 	"go/types"
+	"slices"
 
 	"github.com/expr-lang/expr/ast"
 )
@@ -60,6 +61,10 @@ func (c *checker) inLiteral(n *ast.BinaryNode, array *ast.ArrayNode, x Node) Nod
 			continue
 		}
 		if b := c.compare(equal, in.X, y); b != nil {
+			if slices.ContainsFunc(in.Elems, func(e Node) bool { return same(e, b.Y) && !hasCall(e) }) {
+				c.at(e, repeatedInList, c.quote(e))
+				continue
+			}
 			in.X = b.X
 			in.Elems = append(in.Elems, b.Y)
 		}

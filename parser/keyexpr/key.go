@@ -3,7 +3,6 @@ package keyexpr
 import (
 	"go/constant"
 	"go/types"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -53,7 +52,7 @@ func (c *checker) key() *Key {
 			continue
 		}
 		x := c.keyElement(n)
-		if x != nil && slices.ContainsFunc(k.Elems, func(y Node) bool { return reflect.DeepEqual(x, y) }) {
+		if x != nil && slices.ContainsFunc(k.Elems, func(y Node) bool { return y != nil && same(x, y) }) {
 			c.at(n, repeatedElem, c.quote(n))
 		}
 		k.Elems = append(k.Elems, x)

@@ -27,12 +27,13 @@
 //     a float that is no integer's when it becomes one, and what the request does not
 //     tell are absent. A nil pointer itself is a value, which may be passed to a
 //     function.
-//   - What is computed from an absent value is absent: members, indexes, calls with
-//     an absent argument, arithmetic, joined text, < <= > >=, contains and the other
-//     operators on text, closures over an absent list, and the sum and the map of
-//     absent values. A function is not called then.
-//   - x == nil holds if x is absent or nil. Otherwise an absent value differs from
-//     every value, and is equal to another absent one. == and != are never absent.
+//   - What is computed from an absent value is absent, but for what the next points
+//     name: members, indexes, calls with an absent argument, arithmetic, joined text,
+//     < <= > >=, contains and the other operators on text, closures over an absent
+//     list, and the sum and the map of absent values. A function is not called then.
+//   - == and != are never absent. x == nil holds if x is absent or nil. Otherwise an
+//     absent value differs from every value, and is equal to another absent one: with
+//     a nil Owner, req.Owner.ID == req.Owner.Boss.ID holds.
 //   - An absent value is in no list, no list has an absent value in it, and nothing
 //     is in an absent one. "in" is never absent.
 //   - As a condition, absent counts as false: in "and", "or", "not", before "?" and
@@ -65,6 +66,8 @@ const (
 	maxText  = 4 << 10 // bytes
 	maxDepth = 32      // brackets within brackets
 	maxNodes = 200     // operands and operators
+
+	maxProblems = 10 // that are reported; the others would only hide the first
 )
 
 // Scope says what an expression can refer to.
@@ -80,8 +83,11 @@ type Scope struct {
 	Sig *types.Signature
 	// Method is the method's name, for #root.methodName.
 	Method string
+	// Imports holds the names of the packages that files of the package import, also of
+	// those that Pkg does not list because no declaration needs them.
+	Imports []string
 	// Results holds the method's results where an expression is evaluated after the
-	// call; nil where it is evaluated before.
+	// call, which may be none; nil where it is evaluated before.
 	Results *types.Tuple
 	// Request is set if the method has a parameter that tells who is calling.
 	Request bool

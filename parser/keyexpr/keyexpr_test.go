@@ -63,6 +63,7 @@ type Req struct {
 	F        float64
 	F32      float32
 	Items    []Item
+	Accts    []*Acct
 	Ints     []int8
 	Any      any
 	Raw      []byte
@@ -90,6 +91,11 @@ const zero = 0
 var defaultTenant = "x"
 var user2 = "x"
 
+// Asked is a request that answers as the caller's does.
+type Asked struct{ ID string }
+
+func (a *Asked) header(name string) string { return name }
+
 type Service struct{ region string }
 
 func (s *Service) Do(ctx context.Context, req *Req, in *Req, id string, ip string, n int, matches bool, _ bool, more ...string) error { return nil }
@@ -97,6 +103,8 @@ func (s *Service) Plain(id string) error { return nil }
 func (s *Service) Make(ctx context.Context, req *Req) (made *Acct, n int, err error) { return nil, 0, nil }
 func (s *Service) Find(err string) (*Acct, bool) { return nil, false }
 func (s *Service) Hide(err, result string) (int, error) { return 0, nil }
+func (s *Service) Ask(ctx context.Context, request *Asked) error { return nil }
+func (s *Service) Stop() {}
 func (s *Service) Handle(request *Req, r *http.Request) error { return nil }
 
 type Store[K ~string | ~int, N ~int | ~int64, V any, S ~string] struct{}
@@ -125,11 +133,12 @@ func scopeOf(t testing.TB, typeName, method string) *Scope {
 	obj, _, _ := types.LookupFieldOrMethod(recv, true, pkg, method)
 	sig := obj.Type().(*types.Signature)
 	return &Scope{
+		Imports: []string{"bytes"},
 		Pkg:     pkg,
 		Recv:    types.NewVar(token.NoPos, pkg, "s", recv),
 		Sig:     sig,
 		Method:  method,
-		Request: method == "Do" || method == "Handle" || method == "Make",
+		Request: method == "Do" || method == "Handle" || method == "Make" || method == "Ask",
 	}
 }
 
@@ -153,7 +162,9 @@ func render(p Problem) string {
 func parseAs(kind, src string, s *Scope) (bool, []Problem) {
 	switch kind {
 	case "count":
-		s.Results = s.Sig.Results()
+		if s.Results = s.Sig.Results(); s.Results == nil {
+			s.Results = new(types.Tuple)
+		}
 		fallthrough
 	case "when":
 		e, problems := ParseCondition(src, s)

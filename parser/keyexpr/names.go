@@ -52,6 +52,13 @@ func (c *checker) identifier(n *ast.IdentifierNode) Node {
 		c.at(n, nullWord)
 		return nil
 	}
+	if len(c.elems) > 0 {
+		// SpEL has the element's members in scope.
+		if member := getterOf(name, c.members(c.elems[len(c.elems)-1].typ)); member != "" {
+			c.at(n, elementMember, name, member)
+			return nil
+		}
+	}
 	p := c.at(n, unknownName, name)
 	c.unknown(p, name, c.names())
 	if p.Suggestion == "" && c.scope.Pkg != nil {
@@ -120,7 +127,7 @@ func (c *checker) params(prefix string) []string {
 
 // imported reports whether name is that of an imported package.
 func (c *checker) imported(name string) bool {
-	return c.scope.Pkg != nil && slices.ContainsFunc(c.scope.Pkg.Imports(), func(p *types.Package) bool { return p.Name() == name })
+	return slices.Contains(c.scope.Imports, name) || c.scope.Pkg != nil && slices.ContainsFunc(c.scope.Pkg.Imports(), func(p *types.Package) bool { return p.Name() == name })
 }
 
 // hashed checks #name: a parameter, the receiver, or SpEL's names for them.
@@ -141,7 +148,11 @@ func (c *checker) hashed(n ast.Node, name string) Node {
 		c.at(n, noResults, name)
 		return nil
 	}
-	if here, ok := springNames[name]; ok {
+	here, ok := springNames[name]
+	if isDim(name) {
+		here, ok = name, true
+	}
+	if ok {
 		c.at(n, springName, name, here)
 		return nil
 	}
@@ -155,6 +166,10 @@ func (c *checker) argument(n ast.Node, i int) Node {
 	count := 0
 	if c.scope.Sig != nil {
 		count = c.scope.Sig.Params().Len()
+	}
+	if count == 0 {
+		c.at(n, noArguments)
+		return nil
 	}
 	if i < 0 || i >= count {
 		c.at(n, noArgument, count, i)
@@ -341,6 +356,12 @@ func (c *checker) index(n *ast.MemberNode, x Node) Node {
 		elem, length = t.Elem(), t.Len()
 	}
 	if elem == nil || isTypeParam(x.Type()) {
+		if v := ConstValue(i); v != nil && v.Kind() == constant.String {
+			if member := getterOf(constant.StringVal(v), c.members(x.Type())); member != "" {
+				c.at(n, memberIndex, c.quote(n.Node), c.typeName(x.Type()), c.quote(n.Node)+"."+member)
+				return nil
+			}
+		}
 		c.at(n, notIndexable, c.quote(n.Node), c.typeName(x.Type()))
 		return nil
 	}

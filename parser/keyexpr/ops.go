@@ -5,7 +5,6 @@ import (
 	"go/token"
 	"go/types"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -37,6 +36,9 @@ var refusedOperators = map[string]string{
 
 // binary checks the operators between two values.
 func (c *checker) binary(n *ast.BinaryNode) Node {
+	if not, ok := n.Left.(*ast.UnaryNode); ok {
+		c.instead[not] = c.notBefore(n, not)
+	}
 	switch n.Operator {
 	case "and", "&&", "or", "||":
 		return c.logical(n)
@@ -67,6 +69,19 @@ func (c *checker) binary(n *ast.BinaryNode) Node {
 	c.expr(n.Left)
 	c.expr(n.Right)
 	return nil
+}
+
+// notBefore returns what to write for "not x in y" and its like, in which "not" stands
+// for x alone; "" if n is something else.
+func (c *checker) notBefore(n *ast.BinaryNode, not *ast.UnaryNode) string {
+	x, y := c.quote(not.Node), c.quote(n.Right)
+	switch n.Operator {
+	case "in", "contains", "startsWith", "endsWith", "matches":
+		return x + " not " + n.Operator + " " + y
+	case "==", "!=", "<", "<=", ">", ">=":
+		return "not (" + x + " " + n.Operator + " " + y + ")"
+	}
+	return ""
 }
 
 // textOperator checks contains, startsWith and endsWith.
@@ -102,60 +117,15 @@ func (c *checker) logical(n *ast.BinaryNode) Node {
 			return nil
 		}
 	}
-	x, y := c.condition(n.Left), c.condition(n.Right)
+	x, y := c.part(n.Left), c.part(n.Right)
 	if x == nil || y == nil {
 		return nil
 	}
-	b := &Binary{Op: op, X: x, Y: y, typ: typBool}
 	if r, ok := pointless(op, operands(op, x), operands(op, y)); ok {
 		c.at(n, r, c.quote(n))
 		return nil
 	}
-	return b
-}
-
-// operands lists what n, a chain of op, is made of.
-func operands(op string, n Node) []Node {
-	if b, ok := n.(*Binary); ok && b.Op == op {
-		return append(operands(op, b.X), operands(op, b.Y)...)
-	}
-	return []Node{n}
-}
-
-// pointless returns what is wrong with a chain of op if one of the operands in right
-// adds nothing to one in left, or leaves nothing of it. It does not judge of chains
-// that call functions of the user's, which may change what an operand gives.
-func pointless(op string, left, right []Node) (rule, bool) {
-	calls := func(n Node) bool {
-		return Contains(n, func(n Node) bool { _, ok := n.(*Call); return ok })
-	}
-	if slices.ContainsFunc(left, calls) || slices.ContainsFunc(right, calls) {
-		return rule{}, false
-	}
-	for _, x := range left {
-		for _, y := range right {
-			switch {
-			case reflect.DeepEqual(x, y):
-				return repeatedOperand, true
-			case op == "||" && differ("!=", x, y):
-				return alwaysHolds, true
-			case op == "&&" && differ("==", x, y):
-				return neverHolds, true
-			}
-		}
-	}
-	return rule{}, false
-}
-
-// differ reports whether x and y compare one value with two different constants, by op.
-func differ(op string, x, y Node) bool {
-	a, first := x.(*Binary)
-	b, second := y.(*Binary)
-	if !first || !second || a.Op != op || b.Op != op || !reflect.DeepEqual(a.X, b.X) {
-		return false
-	}
-	v, w := ConstValue(a.Y), ConstValue(b.Y)
-	return v != nil && w != nil && v.Kind() == w.Kind() && constant.Compare(v, token.NEQ, w)
+	return &Binary{Op: op, X: x, Y: y, typ: typBool}
 }
 
 func (c *checker) equality(n *ast.BinaryNode) Node {
@@ -188,10 +158,15 @@ func (c *checker) comparison(n *ast.BinaryNode) Node {
 	if x == nil || y == nil {
 		return nil
 	}
-	if b := c.compare(n, x, y); b != nil {
-		return b
+	b := c.compare(n, x, y)
+	if b == nil {
+		return nil
 	}
-	return nil
+	if r, ok := withItself(b); ok {
+		c.at(n, r, c.quote(n))
+		return nil
+	}
+	return b
 }
 
 // compare checks a comparison of x and y. Floats are compared as float64.
@@ -392,6 +367,8 @@ func (c *checker) mismatch(n, left, right ast.Node, x, y Node) {
 	var hints []string
 	xk, yk := keyKindOf(x.Type()), keyKindOf(y.Type())
 	switch {
+	case left != n && isComparison(n) && (isComparison(left) && yk != Boolean || isComparison(right) && xk != Boolean):
+		c.at(n, comparedFirst, args...)
 	case xk == Text && yk == Text:
 		for _, o := range []struct {
 			n ast.Node
@@ -415,6 +392,12 @@ func (c *checker) mismatch(n, left, right ast.Node, x, y Node) {
 	default:
 		c.at(n, incompatible, args...)
 	}
+}
+
+// isComparison reports whether n is a comparison.
+func isComparison(n ast.Node) bool {
+	b, ok := n.(*ast.BinaryNode)
+	return ok && slices.Contains([]string{"==", "!=", "<", "<=", ">", ">=", "in", "matches", "contains", "startsWith", "endsWith"}, b.Operator)
 }
 
 // integerHint writes the conversion that makes two integers go together: to the

@@ -97,6 +97,10 @@ func (c *checker) prefix(n *ast.BinaryNode) (dim Node, ok bool) {
 	switch base := base.(type) {
 	case *ast.IdentifierNode:
 		name := c.text.name(base)
+		if isDim(name) && name != string(IP) && !c.known(name) && isNumber(lengths[0]) {
+			c.at(n, onlyAddresses, name)
+			return nil, true
+		}
 		// A parameter may be divided; by two literals is what nobody does.
 		if name != string(IP) || c.known(name) && (len(lengths) < 2 || !isNumber(lengths[0]) || !isNumber(lengths[1])) {
 			return nil, false
@@ -105,12 +109,17 @@ func (c *checker) prefix(n *ast.BinaryNode) (dim Node, ok bool) {
 			return nil, true
 		}
 	case *ast.MemberNode:
-		if memberName(base) != string(IP) {
+		name := memberName(base)
+		id, ok := base.Node.(*ast.IdentifierNode)
+		if !ok || c.text.name(id) != "request" || !isDim(name) {
 			return nil, false
 		}
-		id, ok := base.Node.(*ast.IdentifierNode)
-		if !ok || c.text.name(id) != "request" {
-			return nil, false
+		if name != string(IP) {
+			if c.known("request") || !isNumber(lengths[0]) {
+				return nil, false
+			}
+			c.at(n, onlyAddresses, c.quote(base))
+			return nil, true
 		}
 		if dim, ok = c.special(base); dim == nil {
 			return nil, ok
@@ -185,7 +194,8 @@ func (c *checker) lookupCall(n *ast.CallNode, callee *ast.MemberNode) (x Node, o
 	}
 	if param := c.local("request"); param != nil {
 		if obj, _, _ := types.LookupFieldOrMethod(param.Type(), true, c.scope.Pkg, name); obj != nil {
-			return nil, false
+			c.at(callee, ambiguousLookup, name)
+			return nil, true
 		}
 	}
 	what := "request." + name

@@ -20,6 +20,9 @@ func (c *checker) result(n ast.Node, name string) (x Node, ok bool) {
 	switch {
 	case name == "err" && isErr:
 		return &Result{Index: last, Var: results.At(last)}, true
+	case last < 0 && (name == "err" || name == "result"):
+		c.at(n, noResult, name, "it returns nothing")
+		return nil, true
 	case name == "err":
 		c.at(n, noResult, "err", "its last result is no error")
 		return nil, true
@@ -63,7 +66,7 @@ func isError(t types.Type) bool {
 
 // results lists the names of results, if there are any here.
 func (c *checker) results() []string {
-	if c.scope.Results == nil {
+	if c.scope.Results.Len() == 0 {
 		return nil
 	}
 	names := []string{"err", "result"}
@@ -77,7 +80,7 @@ func (c *checker) results() []string {
 
 // isResult reports whether name would be a result's after the call.
 func (c *checker) isResult(name string) bool {
-	if c.scope.Results != nil || c.scope.Sig == nil {
+	if c.scope.Results != nil || c.scope.Sig == nil || c.scope.Sig.Results().Len() == 0 {
 		return false
 	}
 	if name == "err" || name == "result" {

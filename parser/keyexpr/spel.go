@@ -126,6 +126,9 @@ var springNames = map[string]string{
 	"request":        "request, without #",
 	"authentication": "user or role",
 	"principal":      "user",
+	"args":           "#root.args[0] for the first parameter",
+	"target":         "#root.target",
+	"methodName":     "#root.methodName",
 	"this":           "the name of a parameter, or # inside any(...), map(...) and their like",
 }
 

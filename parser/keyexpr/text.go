@@ -64,11 +64,19 @@ func (c *checker) read() ([]span, bool) {
 		return nil, false
 	}
 	c.rewrite()
+	if c.full() {
+		return nil, false
+	}
 	elems := c.split()
+	if len(elems) > maxNodes {
+		c.problem(span{0, len(t.runes)}, tooLarge, maxNodes)
+		return nil, false
+	}
 	return elems, !c.broken
 }
 
-// lex fills tokens. A '@' becomes a '_', so that what follows is checked too.
+// lex fills tokens. A '@' becomes a '_', so that what follows is checked too. That means
+// to begin again, but not for more of them than are reported.
 func (c *checker) lex() bool {
 	t := &c.text
 	for {
@@ -86,6 +94,9 @@ func (c *checker) lex() bool {
 		if at.from < at.to && t.runes[at.from] == '@' {
 			c.problem(at, beanRef)
 			t.runes[at.from] = '_'
+			if c.full() {
+				return false
+			}
 			continue
 		}
 		c.problem(at, syntaxError, e.Message)
@@ -132,6 +143,9 @@ func (c *checker) split() []span {
 		elems = append(elems, span{c.text.tokens[first].From, c.text.tokens[last-1].To})
 	}
 	for i, tok := range c.text.tokens {
+		if c.full() {
+			return elems
+		}
 		switch {
 		case tok.Is(lexer.Bracket, "(", "[", "{"):
 			depth++
@@ -161,7 +175,7 @@ var wordOperators = map[string]string{
 func (c *checker) rewrite() {
 	t := &c.text
 	operand := false // whether the token before ends an operand
-	for i := 0; i < len(t.tokens); i++ {
+	for i := 0; i < len(t.tokens) && !c.full(); i++ {
 		tok := t.tokens[i]
 		at := span{tok.From, tok.To}
 		switch {
