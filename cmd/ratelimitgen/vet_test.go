@@ -315,15 +315,14 @@ func TestGoVetRunsTheAnalyzer(t *testing.T) {
 		"pay/pay.go:8:44: " + selfMessage + "\n",
 		"stale/ratelimit_gen.go:15:1: the file does not say what the directives do, from here on; run ratelimitgen [stale-output]\n",
 		"typo/p.go:3:19: unknown option \"windw\" of limit; did you mean \"window\"?",
-		"typo/p_plan9.go:3:13: unknown option \"maxx\"",
 		"typo/p_test.go:3:1: directives in test files have no effect",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("go vet does not print %q", want)
 		}
 	}
-	if lines := strings.Count(out, ".go:"); lines != 6 {
-		t.Errorf("%d problems instead of 6", lines)
+	if lines := strings.Count(out, ".go:"); lines != 5 { // what other builds have is a warning, which go vet does not know
+		t.Errorf("%d problems instead of 5", lines)
 	}
 	if t.Failed() {
 		t.Log(out)

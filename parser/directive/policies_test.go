@@ -189,7 +189,7 @@ func TestLimitsOfAGroupAgree(t *testing.T) {
 		}
 		if isBound {
 			diags := CheckGroup(parseLimits(t, []string{"group=g " + differ[0], "group=g " + differ[1]}))
-			if len(diags) != 1 || diags[0].Code != CodeGroupDiffers || !strings.Contains(diags[0].Message, "another "+o.Name+":") {
+			if len(diags) != 1 || diags[0].Code != CodeGroupDiffers || !strings.Contains(diags[0].Message, " "+o.Name) {
 				t.Errorf("%s: %s", differ, render(diags))
 			}
 		}
