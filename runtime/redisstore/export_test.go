@@ -3,11 +3,14 @@ package redisstore
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
+
+func init() { defaultTimeout = 10 * time.Second }
 
 // The script of NewFakeTime is the real one, run after this preamble: it takes its
 // time from the key <prefix>now, and has keys outlive their time to live, which
