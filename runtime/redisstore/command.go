@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -12,20 +11,49 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
-// command is what the server is asked for one call. A goroutine other than the
-// caller's sends it, so that the caller can leave it at its deadline, whatever
-// go-redis waits for: a connection of the pool, a dial, or a reply.
+// command is what the server is asked for one call.
 type command struct {
-	ctx  context.Context
+	ctx  *deadline
 	keys []string
 	args []any // of the script; nil to delete the key
 
 	breaker *breaker
 	answers int64 // of the breaker, when the command began
 
-	done  chan struct{} // closed when there is a reply or an error
+	left  bool          // by the caller, while it is under way
+	done  chan struct{} // closed when there is a reply or an error; nil if sent by the caller
 	reply any
 	err   error
+}
+
+// prompt returns a client that heeds the deadlines of contexts in all that it waits
+// for, the pool of its connections, a dial or a reply, and that uses the connections of
+// client; nil if there is none.
+func prompt(client redis.UniversalClient, timeout time.Duration) redis.UniversalClient {
+	switch c := client.(type) {
+	case *redis.Client:
+		o := c.Options()
+		if o.ContextTimeoutEnabled {
+			return c
+		}
+		// A copy of the client with options of its own. Its timeouts are those of
+		// single reads and writes.
+		if o.ReadTimeout > 0 {
+			timeout = min(timeout, o.ReadTimeout)
+		}
+		c = c.WithTimeout(timeout)
+		c.Options().ContextTimeoutEnabled = true
+		return c
+	case *redis.ClusterClient:
+		if c.Options().ContextTimeoutEnabled {
+			return c
+		}
+	case *redis.Ring:
+		if c.Options().ContextTimeoutEnabled {
+			return c
+		}
+	}
+	return nil
 }
 
 // idleTime is for how long a goroutine waits for the next command.
@@ -37,69 +65,84 @@ func (s *Store) ask(ctx context.Context, c *command, ops []ratelimit.Op) error {
 		s.failures[Open].Add(1)
 		return err
 	}
-	hasty := false // the caller, so that its deadline says nothing about the server
+	wait := s.timeout
+	early, hasty := false, false // the caller leaves before our deadline, and long before
 	if d, ok := ctx.Deadline(); ok {
-		hasty = time.Until(d) < s.timeout/10
+		left := time.Until(d)
+		early, hasty = left < s.timeout, left < s.timeout/10
+		wait = min(wait, left)
 	}
-	within, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	c.ctx, c.done = within, make(chan struct{})
-	if !s.start(c) {
+	within := withDeadline(ctx, wait)
+	c.ctx = within
+	if s.inFlight.Add(1) > s.maxInFlight {
+		s.inFlight.Add(-1)
+		within.stop()
 		c.breaker.untold(c)
 		return s.count(Overload, fmt.Errorf("not asked: %d commands are in flight already", s.maxInFlight))
 	}
-	select {
-	case <-c.done:
-	case <-within.Done():
+	err := s.outcome(c)
+	if !c.left {
+		within.stop()
 	}
-	var err error
-	select {
-	case <-c.done: // also if it came with the deadline
-		err = c.err
-	default:
-		err = within.Err()
+	if err == nil {
+		if ops != nil {
+			if err := readOutcomes(c.reply, ops); err != nil {
+				return s.failed(ctx, c, s.count(Malformed, err))
+			}
+		}
+		s.answers.Add(1)
+		s.answered(ctx, c)
+		return nil
 	}
 
-	canceled := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	class := classify(err)
 	switch {
-	case canceled && ctx.Err() != nil:
-		if hasty || ctx.Err() == context.Canceled {
+	case class == Timeout && (early || ctx.Err() != nil):
+		cause := context.DeadlineExceeded
+		if ctx.Err() != nil {
+			cause = ctx.Err()
+		}
+		if hasty || cause == context.Canceled {
 			c.breaker.untold(c)
 		} else {
-			s.failed(ctx, c, s.count(Timeout, ctx.Err()))
+			_ = s.failed(ctx, c, s.count(Timeout, cause))
 		}
-		return fmt.Errorf("%s: no answer: %w", s.name, ctx.Err())
-	case canceled:
-		return s.failed(ctx, c, s.count(Timeout, fmt.Errorf("no answer within %v", s.timeout)))
-	case err != nil:
-		class := classify(err)
-		if class == Invalid {
-			err = fmt.Errorf("keys %q: %w", c.keys, err)
-		}
-		return s.failed(ctx, c, s.count(class, err))
+		return fmt.Errorf("%s: no answer: %w", s.name, cause)
+	case class == Timeout && !time.Now().Before(within.at):
+		err = fmt.Errorf("no answer within %v", s.timeout)
+	case class == Invalid:
+		err = fmt.Errorf("keys %q: %w", c.keys, err)
 	}
-	if ops != nil {
-		if err := readOutcomes(c.reply, ops); err != nil {
-			return s.failed(ctx, c, s.count(Malformed, err))
-		}
-	}
-	s.answers.Add(1)
-	s.answered(ctx, c)
-	return nil
+	return s.failed(ctx, c, s.count(class, err))
 }
 
-// start has a goroutine send c, unless too many are in flight.
-func (s *Store) start(c *command) bool {
-	if s.inFlight.Add(1) > s.maxInFlight {
-		s.inFlight.Add(-1)
-		return false
+// outcome sends c, and returns by its deadline. The reply is set if it returns nil. A
+// client that does not heed deadlines is left waiting with a goroutine of ours.
+func (s *Store) outcome(c *command) error {
+	if s.direct != nil {
+		s.send(s.direct, c)
+		return c.err
 	}
+	c.done = make(chan struct{})
 	select {
 	case s.idle <- c:
 	default:
 		go s.work(c)
 	}
-	return true
+	err := context.DeadlineExceeded
+	select {
+	case <-c.done:
+	case <-c.ctx.Done():
+	case <-c.ctx.Context.Done():
+		err = c.ctx.Context.Err()
+	}
+	select {
+	case <-c.done: // also if it came with the deadline
+		return c.err
+	default:
+		c.left = true
+		return err
+	}
 }
 
 // work sends c, and others as they come.
@@ -107,7 +150,7 @@ func (s *Store) work(c *command) {
 	timer := time.NewTimer(idleTime)
 	defer timer.Stop()
 	for {
-		s.send(c)
+		s.send(s.client, c)
 		timer.Reset(idleTime)
 		select {
 		case c = <-s.idle:
@@ -118,20 +161,22 @@ func (s *Store) work(c *command) {
 }
 
 // send sends c and sets what becomes of it.
-func (s *Store) send(c *command) {
+func (s *Store) send(client redis.UniversalClient, c *command) {
 	defer func() {
-		// Nobody can recover from a panic here but us.
+		// A hook of the client's may panic, and the goroutine be ours.
 		if r := recover(); r != nil {
 			c.err = fmt.Errorf("panic: %v", r)
 		}
 		s.inFlight.Add(-1)
-		close(c.done)
+		if c.done != nil {
+			close(c.done)
+		}
 	}()
 	if c.args == nil {
-		c.err = s.client.Del(c.ctx, c.keys[0]).Err()
+		c.err = client.Del(c.ctx, c.keys[0]).Err()
 		return
 	}
-	c.reply, c.err = s.script.run(c.ctx, s.client, c.keys, c.args)
+	c.reply, c.err = s.script.run(c.ctx, client, c.keys, c.args)
 }
 
 // count counts a failure and returns it as an error.

@@ -61,3 +61,16 @@ func (s *Store) Command(name string, ops []ratelimit.Op) []any {
 func OnceCmd(args []any) redis.Cmder {
 	return &onceCmd{redis.NewCmd(context.Background(), args...)}
 }
+
+// Direct decides ops in the caller's goroutine, with no deadline and no breaker.
+func (s *Store) Direct(ctx context.Context, ops []ratelimit.Op) error {
+	keys := make([]string, len(ops))
+	for i := range ops {
+		keys[i] = s.key(ops[i].Policy, ops[i].Key)
+	}
+	reply, err := s.script.run(ctx, s.client, keys, arguments(ops))
+	if err != nil {
+		return err
+	}
+	return readOutcomes(reply, ops)
+}

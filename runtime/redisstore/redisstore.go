@@ -48,13 +48,13 @@
 // of the failure, or that of the context.
 //
 // After some failures in a row the server is not asked, and calls end in an error at
-// once, but for one call in a while, until one of these is answered. A goroutine other
-// than the caller's sends a command, so that the caller is back in time, whatever the
-// client waits for; there are as many as there are commands in flight, which WithMaxInFlight
-// bounds, and those that have nothing to do end after a second.
+// once, but for one call in a while, until one of these is answered.
 //
-// Any client will do, and one that [NewClient] makes is the one to have when a server
-// is gone.
+// Any client will do; one that [NewClient] makes is the one to have when a server is
+// gone. The client of a Cluster or a Ring without ContextTimeoutEnabled waits for
+// dials and replies beyond the deadline. Goroutines of the Store wait for it then, as
+// many as there are commands in flight, which WithMaxInFlight bounds. They cost some
+// microseconds for each call, and end when there has been none for a second.
 //
 // # Cluster and Ring
 //
@@ -101,7 +101,8 @@ var defaultTimeout = DefaultTimeout
 // nothing to close but the client, which remains the caller's.
 type Store struct {
 	client redis.UniversalClient
-	name   string // of the servers, for errors
+	direct redis.UniversalClient // that heeds deadlines, or nil
+	name   string                // of the servers, for errors
 	script *script
 	prefix string
 	// sharded is set unless any keys can be in one command.
@@ -185,7 +186,7 @@ func WithLogger(l *slog.Logger) Option {
 }
 
 // New returns a Store that asks client. It does not connect: a server that is
-// not there is an error of each decision.
+// not there is an error of each decision. Hooks of a client are to be added before.
 func New(client redis.UniversalClient, opts ...Option) *Store {
 	_, single := client.(*redis.Client)
 	s := &Store{
@@ -211,6 +212,7 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 	for _, opt := range opts {
 		opt(s)
 	}
+	s.direct = prompt(client, s.timeout)
 	return s
 }
 
