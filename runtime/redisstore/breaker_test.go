@@ -413,3 +413,36 @@ func TestEachNodeOfAClusterHasABreaker(t *testing.T) {
 		}
 	}
 }
+
+// A node that is gone has the client look who serves its slots, once in a while.
+func TestLooksAtTheSlotsAreFarBetween(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var looks []time.Time
+	client := redis.NewClusterClient(&redis.ClusterOptions{
+		DialerRetries: 1,
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			looks = append(looks, time.Now())
+			// Nobody listens on port 1.
+			return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: "127.0.0.1:1"}}}}, nil
+		},
+	})
+	t.Cleanup(func() { client.Close() })
+	store := redisstore.New(client, redisstore.WithTimeout(50*time.Millisecond), redisstore.WithBreaker(1_000_000), quiet)
+	until(t, 10*time.Second, func() bool {
+		if err := store.Take(context.Background(), oneOp("k")); err == nil {
+			t.Fatal("no error")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return len(looks) == 4
+	})
+	// The first is of the first call, the second of its failure.
+	for i := 2; i < len(looks); i++ {
+		if d := looks[i].Sub(looks[i-1]); d < 900*time.Millisecond {
+			t.Errorf("look %d came after %v", i, d)
+		}
+	}
+}

@@ -43,9 +43,9 @@
 //
 // Take returns an error, and never an admission, if the server cannot be reached or
 // refuses, if a key holds anything else than a counter of the policy, if the
-// reply is not understood, or if there is none by the deadline of the call, which is
-// at most DefaultTimeout away. It is an [Error], which names the server and the class
-// of the failure, or that of the context.
+// reply is not understood, or if there is none by the deadline of the call, which
+// WithTimeout sets. It is an [Error], which names the server and the class of the
+// failure, or that of the context.
 //
 // After some failures in a row the server is not asked, and calls end in an error at
 // once, but for one call in a while, until one of these is answered.
