@@ -86,7 +86,7 @@ func TestBreakerOpensAndClosesWithOneLineEach(t *testing.T) {
 	ctx := context.Background()
 	s := startServer(t)
 	var log logBuffer
-	store := redisstore.New(connect(t, s.addr), redisstore.WithTimeout(20*time.Millisecond), redisstore.WithBreaker(3), log.option())
+	store := redisstore.New(connect(t, s.addr), redisstore.WithTimeout(200*time.Millisecond), redisstore.WithBreaker(3), log.option())
 	if err := store.Take(ctx, oneOp("secret")); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestBreakerOpensAndClosesWithOneLineEach(t *testing.T) {
 		if state().Open {
 			t.Fatalf("open after %d failures", i)
 		}
-		if err := store.Take(ctx, oneOp("secret")); classOf(err) != redisstore.Timeout || !strings.HasSuffix(err.Error(), "no answer within 20ms") {
+		if err := store.Take(ctx, oneOp("secret")); classOf(err) != redisstore.Timeout || !strings.HasSuffix(err.Error(), "no answer within 200ms") {
 			t.Fatalf("error %v", err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestBreakerOpensAndClosesWithOneLineEach(t *testing.T) {
 		t.Fatalf("after 3 failures: %+v", st)
 	}
 	start := time.Now()
-	if err := store.Take(ctx, oneOp("secret")); classOf(err) != redisstore.Open || time.Since(start) > 10*time.Millisecond {
+	if err := store.Take(ctx, oneOp("secret")); classOf(err) != redisstore.Open || time.Since(start) > 100*time.Millisecond {
 		t.Errorf("error %v after %v", err, time.Since(start))
 	}
 	timeouts := store.Stats().Failures[redisstore.Timeout]
@@ -261,9 +261,7 @@ func TestAClientThatDoesNotHeedDeadlinesIsLeft(t *testing.T) {
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.addr}, ReadTimeout: time.Minute})
 	t.Cleanup(func() { client.Close() })
 	store := redisstore.New(client, redisstore.WithTimeout(50*time.Millisecond), redisstore.WithMaxInFlight(8), quiet)
-	if err := store.Take(ctx, oneOp("k")); err != nil {
-		t.Fatal(err)
-	}
+	until(t, 10*time.Second, func() bool { return store.Take(ctx, oneOp("k")) == nil })
 	s.signal(t, syscall.SIGSTOP)
 	var late atomic.Int64
 	var callers sync.WaitGroup
