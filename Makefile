@@ -4,7 +4,7 @@
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
 run: ## generate and run the quickstart
@@ -13,6 +13,10 @@ run: ## generate and run the quickstart
 .PHONY: test
 test: ## vet and test every module, with the race detector and a Redis server
 	.ci/test $(ARGS)
+
+.PHONY: test-faults
+test-faults: ## have Redis servers fail under traffic, and print what became of the calls
+	.ci/redis env RATELIMITGEN_FAULTS=1 go test -count=1 -run 'TestFaults|TestFailover' -v ./runtime/redisstore
 
 .PHONY: test-std
 test-std: ## limit all of the standard library and of the dependencies, in memory

@@ -58,7 +58,7 @@ func run(addr string, calls int) (met bool, err error) {
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer func() { err = errors.Join(err, client.Close()) }()
 	service := pay.NewRateLimitedService(&pay.Service{},
-		ratelimit.New(ratelimit.WithStore("", redisstore.New(client, redisstore.WithPrefix("bench:")))))
+		ratelimit.New(ratelimit.WithStore("", redisstore.New(client, redisstore.WithPrefix("bench:"), redisstore.WithTimeout(time.Second)))))
 	// The pid keeps a second run on the same server from meeting refused keys.
 	account := fmt.Sprintf("account-%d", os.Getpid())
 

@@ -110,6 +110,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"time"
 
 %s	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 	"github.com/ratelimitgen/ratelimitgen/runtime/redisstore"
@@ -119,7 +120,7 @@ import (
 func main() {
 	client := redis.NewClient(&redis.Options{Network: "unix", Addr: os.Getenv(%q)})
 	defer client.Close()
-	limiter := ratelimit.New(ratelimit.WithStore("", redisstore.New(client)))
+	limiter := ratelimit.New(ratelimit.WithStore("", redisstore.New(client, redisstore.WithTimeout(10*time.Second))))
 %s}
 
 func show(name string, method func(context.Context, string) error, calls int) {

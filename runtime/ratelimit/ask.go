@@ -80,9 +80,22 @@ func (g *gate) manage(charges []Charge, c *call, verdicts []verdict, full bool, 
 	if !asks {
 		return true, nil
 	}
+	replicas := g.limiter.replicas
+	var parts [MaxPolicies]Charge
+	if replicas > 1 {
+		//lint:ignore S1001 copy would have all keys escape
+		for i := range charges {
+			parts[i] = charges[i]
+		}
+		charges = parts[:len(charges)]
+		g.inflate(charges, verdicts, replicas)
+	}
 	admitted, current := g.limiter.mem.take(g.counters, charges, verdicts, c.mode, c.within, c.wantedID(), full)
 	if !current {
 		return false, errUpdated
+	}
+	if replicas > 1 {
+		g.deflate(charges, verdicts, replicas)
 	}
 	return admitted, nil
 }
@@ -106,5 +119,35 @@ func (g *gate) cancelInStore(r Reservation) {
 	_ = g.store.(Reserver).Cancel(context.Background(), ops, r.name)
 	for i, c := range g.counters {
 		g.limiter.watchers.wake(c, c.key(r.charges[i].Key))
+	}
+}
+
+// inflate makes charges those of a process that has one part in n of each limit: n
+// times the costs. The limits stay, so that no counter has to be made for them. A
+// cost above the part takes all of the limit, as it could not be admitted otherwise.
+func (g *gate) inflate(charges []Charge, verdicts []verdict, n int64) {
+	for i := range charges {
+		if ch := &charges[i]; verdicts[i].asked {
+			_, capacity := g.counters[i].limits(ch)
+			if ch.Cost > capacity/n {
+				ch.Cost = capacity
+			} else {
+				ch.Cost *= n
+			}
+		}
+	}
+}
+
+// deflate has the outcomes of inflated charges speak of what they were.
+func (g *gate) deflate(charges []Charge, verdicts []verdict, n int64) {
+	for i := range verdicts {
+		if v := &verdicts[i]; v.asked {
+			_, capacity := g.counters[i].limits(&charges[i])
+			if v.Remaining == capacity {
+				v.Remaining = max(capacity/n, min(capacity, 1))
+			} else {
+				v.Remaining /= n
+			}
+		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
@@ -83,10 +85,87 @@ func (c *cancelling) Take(ctx context.Context, _ []ratelimit.Op) error {
 func TestCallThatEndsWhileTheStoreIsAskedIsNotDecided(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	gate := ratelimit.New(ratelimit.WithStore("", &cancelling{cancel: cancel})).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{perMinute("a", 1)}})
+	var seen events
+	gate := ratelimit.New(ratelimit.WithStore("", &cancelling{cancel: cancel}), ratelimit.WithObserver(&seen)).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{perMinute("a", 1)}})
 	if err := gate.Allow(ctx, []byte("k")); err != context.Canceled {
 		t.Errorf("Allow: %v, want %v", err, context.Canceled)
 	}
+	if len(seen) > 0 {
+		t.Errorf("the observer was told %+v", seen)
+	}
+}
+
+func TestReplicasShareTheLimitWhenTheStoreFails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		policy   ratelimit.Policy
+		replicas int
+		costs    []int64
+		want     []int64 // Remaining after each, or -1 if it is refused
+	}{
+		{"one", ratelimit.Policy{Limit: 2}, 1, []int64{1, 1, 1}, []int64{1, 0, -1}},
+		{"rounded down", ratelimit.Policy{Limit: 11}, 3, []int64{0, 1, 1, 1, 1}, []int64{3, 2, 1, 0, -1}},
+		{"a call in any case", ratelimit.Policy{Limit: 2}, 100, []int64{0, 1, 1}, []int64{1, 0, -1}},
+		{"burst", ratelimit.Policy{Algorithm: ratelimit.TokenBucket, Limit: 1, Burst: 10}, 5, []int64{1, 1, 1}, []int64{1, 0, -1}},
+		{"fixed window", ratelimit.Policy{Algorithm: ratelimit.FixedWindow, Limit: 10}, 2, []int64{2, 2, 2, 1, 1}, []int64{3, 1, -1, 0, -1}},
+		{"a cost above the part", ratelimit.Policy{Limit: 10}, 5, []int64{7, 1}, []int64{0, -1}},
+		{"a cost above the part, later", ratelimit.Policy{Limit: 10}, 5, []int64{1, 7, 1}, []int64{1, -1, 0}},
+		{"the largest limit", ratelimit.Policy{Algorithm: ratelimit.FixedWindow, Limit: ratelimit.MaxLimit}, ratelimit.MaxReplicas, []int64{ratelimit.MaxLimit, 1}, []int64{0, -1}},
+		{"shadow", ratelimit.Policy{Limit: 4, Mode: ratelimit.Shadow}, 4, []int64{1, 1}, []int64{0, 0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var seen events
+			c.policy.ID, c.policy.Global, c.policy.Window = "a", true, time.Hour
+			trouble := errors.New("connection refused")
+			gate := ratelimit.New(ratelimit.WithStore("", &recorder{err: trouble}), ratelimit.WithReplicas(c.replicas), ratelimit.WithObserver(&seen)).
+				MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{c.policy}})
+			for i, cost := range c.costs {
+				d, err := gate.Take(t.Context(), ratelimit.Charge{Cost: cost})
+				if err != nil || !d.Degraded || d.Allowed != (c.want[i] >= 0) || d.Allowed && d.Remaining != c.want[i] || d.Limit != c.policy.Capacity() {
+					t.Errorf("call %d of cost %d: %+v, %v, want %d left", i, cost, d, err, c.want[i])
+				}
+			}
+			for i, e := range seen {
+				if len(seen) != len(c.costs) || !errors.Is(e.Err, trouble) || !e.Decision.Degraded || e.Ops[0].Cost != c.costs[i] {
+					t.Errorf("the observer was told %+v, as one of %d", e, len(seen))
+				}
+			}
+		})
+	}
+	for _, n := range []int{-1, 0, ratelimit.MaxReplicas + 1} {
+		if _, err := ratelimit.New(ratelimit.WithReplicas(n)).Gate(&ratelimit.Spec{Policies: []ratelimit.Policy{perMinute("a", 1)}}); err == nil {
+			t.Errorf("%d replicas are no error", n)
+		}
+	}
+}
+
+// Together the replicas stay within the limit, or within a call for each of them.
+func TestReplicasTogetherStayWithinTheLimit(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		limit, replicas := rapid.Int64Range(1, 50).Draw(t, "limit"), rapid.IntRange(1, 20).Draw(t, "replicas")
+		most := rapid.Int64Range(1, limit).Draw(t, "largest cost")
+		var total int64
+		for range replicas {
+			gate := ratelimit.New(ratelimit.WithStore("", &recorder{err: errors.New("gone")}), ratelimit.WithReplicas(replicas)).
+				MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "a", Global: true, Limit: limit, Window: time.Hour}}})
+			for i := range 2 * limit {
+				cost := rapid.Int64Range(1, most).Draw(t, "cost")
+				d, err := gate.Take(context.Background(), ratelimit.Charge{Cost: cost})
+				if err != nil || i == 0 && !d.Allowed {
+					t.Fatalf("call %d: %+v, %v", i, d, err)
+				}
+				if d.Allowed {
+					total += cost
+				}
+			}
+		}
+		if bound := max(limit, int64(replicas)*most); total > bound {
+			t.Fatalf("%d units were admitted, and the bound is %d", total, bound)
+		}
+	})
 }
 
 // able is a Store that supports some policies that others do not.

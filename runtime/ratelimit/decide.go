@@ -196,9 +196,11 @@ func (g *gate) decide(ctx context.Context, charges []Charge, c *call) error {
 	case !admitted && err == nil:
 		c.least = g.least(verdicts)
 	}
-	if e, ok := err.(*Error); ok {
+	e, failed := err.(*Error)
+	if failed {
 		c.decision = e.Decision
 	}
+	observed = observed && (err == nil || failed) // not of a call that nobody waits for
 	if observed && (c.mode != tries || admitted || err != nil) {
 		e := g.event(charges, c, err, verdicts)
 		for _, o := range g.observers {

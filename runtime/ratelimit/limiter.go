@@ -24,6 +24,7 @@ type Limiter struct {
 	err      error // of an option; returned by Gate
 	clock    Clock // nil: the process's own
 	maxKeys  int
+	replicas int64 // that share the limits when a store fails
 	stores   map[string]Store
 	// algorithms are those that are not built in, by name.
 	algorithms map[Algorithm]CustomAlgorithm
@@ -48,6 +49,7 @@ func New(opts ...Option) *Limiter {
 	l := &Limiter{
 		ready:      true,
 		maxKeys:    DefaultMaxKeys,
+		replicas:   1,
 		stores:     make(map[string]Store),
 		algorithms: make(map[Algorithm]CustomAlgorithm),
 		counters:   make(map[string]*counter),
@@ -83,6 +85,32 @@ func WithStore(name string, s Store) Option {
 			return
 		}
 		l.stores[name] = s
+	}
+}
+
+// MaxReplicas is the largest number that WithReplicas takes.
+const MaxReplicas = 1_000_000
+
+// WithReplicas tells how many processes share the limits in a store, so that they go on
+// sharing them when the store fails: under LocalOnError each process then admits, by
+// itself, one part in n of a policy's limit and burst, rounded down, but a call in any
+// case. Together they admit no more than the policy does or, if that is more, the cost
+// of n calls at a time.
+//
+// The local counters begin with the whole part, and the store, when it is back, with
+// what it kept. So in a window in which the store fails or comes back, a key gets at
+// most what the store has admitted and that in addition. A Degraded decision's
+// Remaining is that of the part, and its Limit that of the policy.
+//
+// The default is 1: each process admits as much as the policy does. n must be in
+// 1..MaxReplicas; a number that is too large refuses more than it needs to.
+func WithReplicas(n int) Option {
+	return func(l *Limiter) {
+		if n < 1 || n > MaxReplicas {
+			l.fail(fmt.Errorf("ratelimit: %d replicas is not in 1..%d", n, MaxReplicas))
+			return
+		}
+		l.replicas = int64(n)
 	}
 }
 

@@ -59,3 +59,17 @@ func BenchmarkTake(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkDirect is BenchmarkTake/TokenBucket without deadline and breaker.
+func BenchmarkDirect(b *testing.B) {
+	client, prefix := sharedClient(b)
+	store := redisstore.New(client, redisstore.WithPrefix(prefix))
+	bucket := &ratelimit.Policy{ID: "bucket", Algorithm: ratelimit.TokenBucket, Limit: 1000, Window: time.Millisecond}
+	ops := []ratelimit.Op{{Policy: bucket, Key: "203.0.113.9", Cost: 1}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := store.Direct(context.Background(), ops); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

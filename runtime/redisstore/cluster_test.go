@@ -47,10 +47,18 @@ func awaitCluster(t testing.TB, client *redis.Client, nodes int) {
 // startCluster runs three masters, and returns a client of each and of all.
 func startCluster(t testing.TB) (nodes []*redis.Client, cluster *redis.ClusterClient) {
 	t.Helper()
+	_, nodes, cluster = startNodes(t)
+	return nodes, cluster
+}
+
+// startNodes is startCluster, and returns the servers too.
+func startNodes(t testing.TB, args ...string) (servers []*server, nodes []*redis.Client, cluster *redis.ClusterClient) {
+	t.Helper()
 	ctx := context.Background()
 	var addrs []string
 	for i := range 3 {
-		s := startServer(t, "--cluster-enabled", "yes")
+		s := startServer(t, append([]string{"--cluster-enabled", "yes"}, args...)...)
+		servers = append(servers, s)
 		addrs = append(addrs, s.addr)
 		node := connect(t, s.addr)
 		nodes = append(nodes, node)
@@ -68,7 +76,7 @@ func startCluster(t testing.TB) (nodes []*redis.Client, cluster *redis.ClusterCl
 	}
 	cluster = redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
 	t.Cleanup(func() { cluster.Close() })
-	return nodes, cluster
+	return servers, nodes, cluster
 }
 
 func TestCluster(t *testing.T) {

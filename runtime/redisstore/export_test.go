@@ -3,11 +3,14 @@ package redisstore
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
+
+func init() { defaultTimeout = 10 * time.Second }
 
 // The script of NewFakeTime is the real one, run after this preamble: it takes its
 // time from the key <prefix>now, and has keys outlive their time to live, which
@@ -57,4 +60,17 @@ func (s *Store) Command(name string, ops []ratelimit.Op) []any {
 // OnceCmd returns args, an EVALSHA or EVAL, as the command that is sent.
 func OnceCmd(args []any) redis.Cmder {
 	return &onceCmd{redis.NewCmd(context.Background(), args...)}
+}
+
+// Direct decides ops in the caller's goroutine, with no deadline and no breaker.
+func (s *Store) Direct(ctx context.Context, ops []ratelimit.Op) error {
+	keys := make([]string, len(ops))
+	for i := range ops {
+		keys[i] = s.key(ops[i].Policy, ops[i].Key)
+	}
+	reply, err := s.script.run(ctx, s.client, keys, arguments(ops))
+	if err != nil {
+		return err
+	}
+	return readOutcomes(reply, ops)
 }

@@ -42,11 +42,19 @@
 // replica.
 //
 // Take returns an error, and never an admission, if the server cannot be reached or
-// refuses, if a key holds anything else than a counter of the policy, or if the
-// reply is not understood. The error names the server. How long that takes is up to
-// the client's options; note that go-redis by default tries five times, 100 ms apart,
-// to connect (DialerRetries), and heeds the deadline of a context only with
-// ContextTimeoutEnabled.
+// refuses, if a key holds anything else than a counter of the policy, if the
+// reply is not understood, or if there is none by the deadline of the call, which
+// WithTimeout sets. It is an [Error], which names the server and the class of the
+// failure, or that of the context.
+//
+// After some failures in a row the server is not asked, and calls end in an error at
+// once, but for one call in a while, until one of these is answered.
+//
+// Any client will do; one that [NewClient] makes is the one to have when a server is
+// gone. The client of a Cluster or a Ring without ContextTimeoutEnabled waits for
+// dials and replies beyond the deadline. Goroutines of the Store wait for it then, as
+// many as there are commands in flight, which WithMaxInFlight bounds. They cost some
+// microseconds for each call, and end when there has been none for a second.
 //
 // # Cluster and Ring
 //
@@ -55,37 +63,67 @@
 // under different keys. Either give the policies of such a method one key, or name
 // a hash tag in the prefix, as in WithPrefix("{limits}:"), at the price that one
 // node then holds all counters. Any client that is not a *redis.Client is held to
-// this rule.
+// this rule. A node that fails is not asked for a while, as above, which the calls on
+// other nodes do not notice.
 package redisstore
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
-// ErrSlots is the error of a call on a cluster or ring whose policies count under
-// keys that live on different nodes.
-var ErrSlots = errors.New("the policies of the call have different keys, which a cluster cannot decide as one")
-
 // DefaultPrefix begins every key of a Store without WithPrefix.
 const DefaultPrefix = "ratelimit:"
 
-// Store is a [ratelimit.Store] in Redis. It is safe for concurrent use, and holds
-// nothing but the client, which remains the caller's to close.
+// Defaults of a Store's options.
+const (
+	DefaultTimeout     = 50 * time.Millisecond
+	DefaultMaxInFlight = 1024
+	DefaultBreaker     = 5
+)
+
+// defaultTimeout is a variable for tests on a machine that is busy with others.
+var defaultTimeout = DefaultTimeout
+
+// Store is a [ratelimit.Store] in Redis. It is safe for concurrent use. There is
+// nothing to close but the client, which remains the caller's.
 type Store struct {
 	client redis.UniversalClient
+	direct redis.UniversalClient // that heeds deadlines, or nil
+	name   string                // of the servers, for errors
 	script *script
 	prefix string
 	// sharded is set unless any keys can be in one command.
 	sharded bool
+
+	timeout     time.Duration
+	maxInFlight int64
+	threshold   int64
+	logger      *slog.Logger // nil: the default one
+
+	inFlight atomic.Int64
+	idle     chan *command // to goroutines that wait for one
+	answers  atomic.Int64
+	failures map[Class]*atomic.Int64
+
+	started   time.Time
+	reloaded  atomic.Int64 // when, in nanoseconds since started
+	connected atomic.Bool  // some server has answered
+	whole     *breaker     // of all servers
+	nodesMu   sync.RWMutex
+	nodes     map[string]*breaker // by address, of a cluster or ring
 }
 
 var _ ratelimit.Store = (*Store)(nil)
@@ -99,15 +137,103 @@ func WithPrefix(prefix string) Option {
 	return func(s *Store) { s.prefix = prefix }
 }
 
+// WithTimeout bounds the time that a call waits for an answer; the deadline of its
+// context does too. The default is DefaultTimeout, also for values that are not above 0.
+func WithTimeout(d time.Duration) Option {
+	return func(s *Store) {
+		if d > 0 {
+			s.timeout = d
+		}
+	}
+}
+
+// WithMaxInFlight bounds the number of commands that are under way at a time; a call
+// that finds as many ends in an error at once. A command whose caller has left at its
+// deadline is under way until the client gives it up: see ReadTimeout and
+// ContextTimeoutEnabled of its options. The default is DefaultMaxInFlight, also for
+// values below 1.
+func WithMaxInFlight(n int) Option {
+	return func(s *Store) {
+		if n > 0 {
+			s.maxInFlight = int64(n)
+		}
+	}
+}
+
+// WithBreaker sets after how many failures in a row, with no answer in between, the
+// server is not asked any more, but for one call at a time to try it: 100 ms later,
+// then after twice as long each time, and at last every second. The first answer ends
+// that. Of a cluster or ring, each node is a server of its own.
+//
+// Failures are those of class Timeout, Unreachable, Malformed and Refused, but for what
+// is refused for the sake of its keys. Calls that their callers cancel do not count,
+// nor do those that had less than a tenth of the timeout.
+//
+// The default is DefaultBreaker, also for values below 1.
+func WithBreaker(n int) Option {
+	return func(s *Store) {
+		if n > 0 {
+			s.threshold = int64(n)
+		}
+	}
+}
+
+// WithLogger has the Store log to l in place of slog.Default. It logs one line when it
+// ceases to ask a server, at level Warn, and one when that answers again, at Info.
+// They name the server and the cause, and no keys.
+func WithLogger(l *slog.Logger) Option {
+	return func(s *Store) { s.logger = l }
+}
+
 // New returns a Store that asks client. It does not connect: a server that is
-// not there is an error of each decision.
+// not there is an error of each decision. Hooks of a client are to be added before.
 func New(client redis.UniversalClient, opts ...Option) *Store {
 	_, single := client.(*redis.Client)
-	s := &Store{client: client, script: takeScript, prefix: DefaultPrefix, sharded: !single}
+	s := &Store{
+		client:      client,
+		script:      takeScript,
+		prefix:      DefaultPrefix,
+		sharded:     !single,
+		timeout:     defaultTimeout,
+		maxInFlight: DefaultMaxInFlight,
+		threshold:   DefaultBreaker,
+		idle:        make(chan *command),
+		failures:    make(map[Class]*atomic.Int64),
+		started:     time.Now(),
+		nodes:       make(map[string]*breaker),
+	}
+	var servers string
+	s.name, servers = nameOf(client)
+	s.whole = newBreaker(servers)
+	s.reloaded.Store(-int64(reloadInterval))
+	for _, c := range classes {
+		s.failures[c] = new(atomic.Int64)
+	}
 	for _, opt := range opts {
 		opt(s)
 	}
+	s.direct = prompt(client, s.timeout)
 	return s
+}
+
+// NewClient returns a client of the servers in o, a single one, Sentinel's or a cluster,
+// as [redis.NewUniversalClient] does. Where o leaves the default of go-redis, it has
+// what suits a limiter: DialerRetries 1, so that a server that refuses connections is
+// an error at once, DialTimeout and ReadTimeout one second. ContextTimeoutEnabled
+// is set in any case: what nobody waits for does not occupy a connection.
+func NewClient(o *redis.UniversalOptions) redis.UniversalClient {
+	tuned := *o
+	if tuned.DialerRetries == 0 {
+		tuned.DialerRetries = 1
+	}
+	if tuned.DialTimeout == 0 {
+		tuned.DialTimeout = time.Second
+	}
+	if tuned.ReadTimeout == 0 {
+		tuned.ReadTimeout = time.Second
+	}
+	tuned.ContextTimeoutEnabled = true
+	return redis.NewUniversalClient(&tuned)
 }
 
 // Take implements [ratelimit.Store] by one command. Outcomes are set only if it
@@ -120,14 +246,10 @@ func (s *Store) Take(ctx context.Context, ops []ratelimit.Op) error {
 	for i := range ops {
 		keys[i] = s.key(ops[i].Policy, ops[i].Key)
 		if s.sharded && hashTag(keys[i]) != hashTag(keys[0]) {
-			return fmt.Errorf("%s: %w", s.server(), ErrSlots)
+			return fmt.Errorf("%s: %w", s.name, ErrSlots)
 		}
 	}
-	reply, err := s.script.run(ctx, s.client, keys, arguments(ops))
-	if err == nil {
-		err = readOutcomes(reply, ops)
-	}
-	return s.explain(err, keys)
+	return s.ask(ctx, &command{keys: keys, args: arguments(ops)}, ops)
 }
 
 // Reset implements [ratelimit.Store]. It forgets what the policy counted by its
@@ -136,8 +258,7 @@ func (s *Store) Reset(ctx context.Context, p *ratelimit.Policy, key string) erro
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	k := s.key(p, key)
-	return s.explain(s.client.Del(ctx, k).Err(), []string{k})
+	return s.ask(ctx, &command{keys: []string{s.key(p, key)}}, nil)
 }
 
 // ready reports why nothing can be sent, or nil.
@@ -146,32 +267,24 @@ func (s *Store) ready(ctx context.Context) error {
 		return errors.New("redisstore: no client")
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%s: not asked: %w", s.server(), err)
+		return fmt.Errorf("%s: not asked: %w", s.name, err)
 	}
 	return nil
 }
 
-// explain adds to err the server, and the keys where the script finds fault with
-// what one of them holds.
-func (s *Store) explain(err error, keys []string) error {
-	switch {
-	case err == nil:
-		return nil
-	case strings.Contains(err.Error(), "RATELIMIT KEYS["):
-		return fmt.Errorf("%s: keys %q: %w", s.server(), keys, err)
-	}
-	return fmt.Errorf("%s: %w", s.server(), err)
-}
-
-// server names the server or servers that the client knows.
-func (s *Store) server() string {
-	switch c := s.client.(type) {
+// nameOf returns what errors call the server or servers that client knows, and their
+// addresses.
+func nameOf(client redis.UniversalClient) (name, servers string) {
+	name = "redis"
+	switch c := client.(type) {
 	case *redis.Client:
-		return "redis " + c.Options().Addr
+		servers = c.Options().Addr
 	case *redis.ClusterClient:
-		return "redis cluster " + strings.Join(c.Options().Addrs, ",")
+		name, servers = "redis cluster", strings.Join(c.Options().Addrs, ",")
 	case *redis.Ring:
-		return "redis ring " + strings.Join(slices.Sorted(maps.Values(c.Options().Addrs)), ",")
+		name, servers = "redis ring", strings.Join(slices.Sorted(maps.Values(c.Options().Addrs)), ",")
+	default:
+		return name, name
 	}
-	return "redis"
+	return name + " " + servers, servers
 }

@@ -1,0 +1,284 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+)
+
+// command is what the server is asked for one call.
+type command struct {
+	ctx  *deadline
+	keys []string
+	args []any // of the script; nil to delete the key
+
+	breaker *breaker
+	answers int64 // of the breaker, when the command began
+
+	left  bool          // by the caller, while it is under way
+	done  chan struct{} // closed when there is a reply or an error; nil if sent by the caller
+	reply any
+	err   error
+}
+
+// prompt returns a client that heeds the deadlines of contexts in all that it waits
+// for, the pool of its connections, a dial or a reply, and that uses the connections of
+// client; nil if there is none.
+func prompt(client redis.UniversalClient, timeout time.Duration) redis.UniversalClient {
+	switch c := client.(type) {
+	case *redis.Client:
+		o := c.Options()
+		if o.ContextTimeoutEnabled {
+			return c
+		}
+		// A copy of the client with options of its own. Its timeouts are those of
+		// single reads and writes.
+		if o.ReadTimeout > 0 {
+			timeout = min(timeout, o.ReadTimeout)
+		}
+		c = c.WithTimeout(timeout)
+		c.Options().ContextTimeoutEnabled = true
+		return c
+	case *redis.ClusterClient:
+		if c.Options().ContextTimeoutEnabled {
+			return c
+		}
+	case *redis.Ring:
+		if c.Options().ContextTimeoutEnabled {
+			return c
+		}
+	}
+	return nil
+}
+
+// idleTime is for how long a goroutine waits for the next command.
+const idleTime = time.Second
+
+// ask has the server decide ops by c, or delete a key if ops is nil.
+func (s *Store) ask(ctx context.Context, c *command, ops []ratelimit.Op) error {
+	if err := s.breakerOf(ctx, c.keys[0]).admit(c); err != nil {
+		s.failures[Open].Add(1)
+		return err
+	}
+	wait := s.timeout
+	early, hasty := false, false // the caller leaves before our deadline, and long before
+	if d, ok := ctx.Deadline(); ok {
+		left := time.Until(d)
+		early, hasty = left < s.timeout, left < s.timeout/10
+		wait = min(wait, left)
+	}
+	within := withDeadline(ctx, wait)
+	c.ctx = within
+	if s.inFlight.Add(1) > s.maxInFlight {
+		s.inFlight.Add(-1)
+		within.stop()
+		c.breaker.untold(c)
+		return s.count(Overload, fmt.Errorf("not asked: %d commands are in flight already", s.maxInFlight))
+	}
+	err := s.outcome(c)
+	if !c.left {
+		within.stop()
+	}
+	if err == nil {
+		if ops != nil {
+			if err := readOutcomes(c.reply, ops); err != nil {
+				return s.failed(ctx, c, s.count(Malformed, err))
+			}
+		}
+		s.answers.Add(1)
+		s.answered(ctx, c)
+		return nil
+	}
+
+	class := classify(err)
+	switch {
+	case class == Timeout && (early || ctx.Err() != nil):
+		cause := context.DeadlineExceeded
+		if ctx.Err() != nil {
+			cause = ctx.Err()
+		}
+		if hasty || cause == context.Canceled {
+			c.breaker.untold(c)
+		} else {
+			_ = s.failed(ctx, c, s.count(Timeout, cause))
+		}
+		return fmt.Errorf("%s: no answer: %w", s.name, cause)
+	case class == Timeout && !time.Now().Before(within.at):
+		err = fmt.Errorf("no answer within %v", s.timeout)
+	case class == Invalid:
+		err = fmt.Errorf("keys %q: %w", c.keys, err)
+	}
+	return s.failed(ctx, c, s.count(class, err))
+}
+
+// outcome sends c, and returns by its deadline. The reply is set if it returns nil. A
+// client that does not heed deadlines is left waiting with a goroutine of ours.
+func (s *Store) outcome(c *command) error {
+	if s.direct != nil {
+		s.send(s.direct, c)
+		return c.err
+	}
+	c.done = make(chan struct{})
+	select {
+	case s.idle <- c:
+	default:
+		go s.work(c)
+	}
+	err := context.DeadlineExceeded
+	select {
+	case <-c.done:
+	case <-c.ctx.Done():
+	case <-c.ctx.Context.Done():
+		err = c.ctx.Context.Err()
+	}
+	select {
+	case <-c.done: // also if it came with the deadline
+		return c.err
+	default:
+		c.left = true
+		return err
+	}
+}
+
+// work sends c, and others as they come.
+func (s *Store) work(c *command) {
+	timer := time.NewTimer(idleTime)
+	defer timer.Stop()
+	for {
+		s.send(s.client, c)
+		timer.Reset(idleTime)
+		select {
+		case c = <-s.idle:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// send sends c and sets what becomes of it.
+func (s *Store) send(client redis.UniversalClient, c *command) {
+	defer func() {
+		// A hook of the client's may panic, and the goroutine be ours.
+		if r := recover(); r != nil {
+			c.err = fmt.Errorf("panic: %v", r)
+		}
+		s.inFlight.Add(-1)
+		if c.done != nil {
+			close(c.done)
+		}
+	}()
+	if c.args == nil {
+		c.err = client.Del(c.ctx, c.keys[0]).Err()
+		return
+	}
+	c.reply, c.err = s.script.run(c.ctx, client, c.keys, c.args)
+}
+
+// count counts a failure and returns it as an error.
+func (s *Store) count(class Class, err error) *Error {
+	s.failures[class].Add(1)
+	return &Error{class, s.name, err}
+}
+
+// answered tells whom it concerns that the server answered c.
+func (s *Store) answered(ctx context.Context, c *command) {
+	if !s.connected.Load() {
+		s.connected.Store(true)
+	}
+	if closed, open := c.breaker.answered(); closed {
+		s.log().LogAttrs(ctx, slog.LevelInfo, "rate limit store answers again",
+			slog.String("server", c.breaker.server), slog.Duration("after", open))
+	}
+}
+
+// failed tells whom it concerns that c failed by err, which it returns.
+func (s *Store) failed(ctx context.Context, c *command, err *Error) error {
+	if isLocal(err) {
+		s.answered(ctx, c)
+		return err
+	}
+	s.reload(ctx)
+	if c.breaker.failed(c, s.threshold, err) {
+		// What a server says may quote a key.
+		cause := err.Code()
+		if cause == "" {
+			cause = err.Err.Error()
+		}
+		s.log().LogAttrs(ctx, slog.LevelWarn, "rate limit store does not answer; on-error decides",
+			slog.String("server", c.breaker.server), slog.Int64("failures", s.threshold),
+			slog.String("class", string(err.Class)), slog.String("cause", cause))
+	}
+	return err
+}
+
+func (s *Store) log() *slog.Logger {
+	if s.logger != nil {
+		return s.logger
+	}
+	return slog.Default()
+}
+
+// reloadInterval is the least time between two looks at who serves which slots.
+const reloadInterval = time.Second
+
+// reload has a cluster's client look again who serves which slots. It does so by
+// itself when a node says that another one does, but not when a node is gone.
+func (s *Store) reload(ctx context.Context) {
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok {
+		return
+	}
+	now := int64(time.Since(s.started))
+	last := s.reloaded.Load()
+	if now-last >= int64(reloadInterval) && s.reloaded.CompareAndSwap(last, now) {
+		cluster.ReloadState(ctx) // in the background
+	}
+}
+
+// breakerOf returns the breaker of the server that has the key, or that of all
+// servers if that is not known.
+func (s *Store) breakerOf(ctx context.Context, key string) *breaker {
+	var node *redis.Client
+	var err error
+	switch c := s.client.(type) {
+	case *redis.ClusterClient:
+		if !s.connected.Load() {
+			return s.whole // the client would have to ask, and we to wait for it
+		}
+		node, err = c.MasterForKey(ctx, key)
+	case *redis.Ring:
+		node, err = c.GetShardClientForKey(key)
+	}
+	if err != nil || node == nil {
+		return s.whole
+	}
+	return s.breakerAt(node.Options().Addr)
+}
+
+// maxNodes bounds the breakers of nodes that have left.
+const maxNodes = 1024
+
+func (s *Store) breakerAt(addr string) *breaker {
+	s.nodesMu.RLock()
+	b := s.nodes[addr]
+	s.nodesMu.RUnlock()
+	if b != nil {
+		return b
+	}
+	s.nodesMu.Lock()
+	defer s.nodesMu.Unlock()
+	if b := s.nodes[addr]; b != nil {
+		return b
+	}
+	if len(s.nodes) >= maxNodes {
+		clear(s.nodes)
+	}
+	b = newBreaker(addr)
+	s.nodes[addr] = b
+	return b
+}
