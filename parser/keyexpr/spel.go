@@ -227,17 +227,12 @@ func (c *checker) isClosure(i int) bool {
 	if i == 0 || !t.tokens[i-1].Is(lexer.Operator, ",") {
 		return false
 	}
-	for j := i - 1; j > 0; j-- {
-		switch {
-		case t.tokens[j].Kind != lexer.Bracket:
-		case t.pair[j] >= 0 && t.pair[j] < j:
-			j = t.pair[j]
-		default:
-			b, ok := builtin.Index[t.tokens[j-1].Value]
-			return ok && builtin.Builtins[b].Predicate
-		}
+	j := t.within[i]
+	if j < 1 {
+		return false
 	}
-	return false
+	b, ok := builtin.Index[t.tokens[j-1].Value]
+	return ok && builtin.Builtins[b].Predicate
 }
 
 // typeCall reports T(...).f(...) and Math.f(...); ok is false if n is something else.

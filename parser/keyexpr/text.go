@@ -1,6 +1,7 @@
 package keyexpr
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -24,6 +25,7 @@ type text struct {
 	bytes  []int // byte offset of each character, and the length of src
 	tokens []lexer.Token
 	pair   []int       // for a bracket, the index of the other one, else -1
+	within []int       // the index of the bracket that a token stands in, or -1
 	at     map[int]int // place of a token -> its index
 }
 
@@ -109,10 +111,14 @@ func (c *checker) brackets() bool {
 	t := &c.text
 	t.at = make(map[int]int, len(t.tokens))
 	t.pair = make([]int, len(t.tokens))
+	t.within = make([]int, len(t.tokens))
 	var open []int
 	for i, tok := range t.tokens {
 		t.at[tok.From] = i
-		t.pair[i] = -1
+		t.pair[i], t.within[i] = -1, -1
+		if len(open) > 0 {
+			t.within[i] = open[len(open)-1]
+		}
 		if tok.Kind != lexer.Bracket {
 			continue
 		}
@@ -419,8 +425,9 @@ func (t *text) span(n ast.Node) span { return t.balance(t.bare(n)) }
 
 // balance widens s until it holds both brackets of every pair it holds one of.
 func (t *text) balance(s span) span {
-	for i, tok := range t.tokens {
-		if tok.From < s.from || tok.To > s.to || t.pair[i] < 0 {
+	first, _ := slices.BinarySearchFunc(t.tokens, s.from, func(tok lexer.Token, from int) int { return cmp.Compare(tok.From, from) })
+	for i := first; i < len(t.tokens) && t.tokens[i].To <= s.to; i++ {
+		if t.pair[i] < 0 {
 			continue
 		}
 		other := t.tokens[t.pair[i]]
