@@ -78,11 +78,11 @@ func model(t *testing.T, comment string) (*rlparser.Package, bool) {
 		to    **keyexpr.Expr
 	}{
 		{l.CostExpr, keyexpr.ParseCost, scope, &p.CostExpr},
-		{l.MaxExpr, keyexpr.ParseCost, scope, &p.MaxExpr},
+		{l.MaxExpr, keyexpr.ParseLimit, scope, &p.MaxExpr},
 		{l.When, keyexpr.ParseCondition, scope, &p.When},
 		{l.Unless, keyexpr.ParseCondition, scope, &p.Unless},
 		{l.Count, keyexpr.ParseCondition, &after, &p.CountExpr},
-		{l.CostAfter, keyexpr.ParseCost, &after, &p.CostAfterExpr},
+		{l.CostAfter, keyexpr.ParseCostAfter, &after, &p.CostAfterExpr},
 	} {
 		if e.value != nil {
 			*e.to, _ = e.parse(e.value.Text, e.scope)

@@ -180,11 +180,11 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 		to    **keyexpr.Expr
 	}{
 		{l.CostExpr, keyexpr.ParseCost, scope, &p.CostExpr},
-		{l.MaxExpr, keyexpr.ParseCost, scope, &p.MaxExpr},
+		{l.MaxExpr, keyexpr.ParseLimit, scope, &p.MaxExpr},
 		{l.When, keyexpr.ParseCondition, scope, &p.When},
 		{l.Unless, keyexpr.ParseCondition, scope, &p.Unless},
 		{l.Count, keyexpr.ParseCondition, &after, &p.CountExpr},
-		{l.CostAfter, keyexpr.ParseCost, &after, &p.CostAfterExpr},
+		{l.CostAfter, keyexpr.ParseCostAfter, &after, &p.CostAfterExpr},
 	} {
 		if e.value == nil {
 			continue

@@ -70,7 +70,7 @@ var (
 	prefixLength  = rule{"prefix-length", "%s is not a length from 1 to %d, for %s"}
 	untrusted     = rule{"key-trust", "any client can choose a fresh %s, and with it a fresh counter; add what it cannot choose, such as ip or user, or check it in a function of the package"}
 	constantKey   = rule{"constant-key", "the key is the same for every call; write key=global"}
-	constantCost  = rule{"constant-expression", "every call gives %s"}
+	constantCost  = rule{"constant-expression", "%s"}
 	constantWhen  = rule{"constant-expression", "the condition is the same for every call; leave the option out, or write mode=off to switch the limit off"}
 	repeatedElem  = rule{"repeated-element", "%s is in the key already; leave it out here"}
 	emptyKey      = rule{"empty-key", "the element is empty text, so every call would be without a key; leave it out"}

@@ -95,17 +95,26 @@ func (c *checker) refuseConstant(r rule, args ...any) {
 	}
 }
 
-// constantAmount says what every call gives whose amount is n, and what to write instead.
-func constantAmount(n Node) string {
-	switch v := ConstValue(n); {
-	case v == nil:
-		return "the same number; write that, or leave the option out"
-	case constant.Sign(v) < 0:
-		return v.ExactString() + ", which is no cost; write max=blocked to refuse every call, or leave the option out"
-	case constant.Sign(v) == 0:
-		return "0; write cost=0, max=blocked to refuse every call, or leave cost-after out"
+// constantAmount says what is the same for every call whose amount of the given kind is
+// n, and what to write instead.
+func constantAmount(kind amountKind, n Node) string {
+	v := ConstValue(n)
+	if v == nil {
+		return "the amount is the same for every call; write the number"
+	}
+	switch text, sign := v.ExactString(), constant.Sign(v); {
+	case kind == ofCostAfter && sign > 0:
+		return "every call is charged " + text + " afterwards; add that to cost instead"
+	case kind == ofCostAfter:
+		return "nothing is ever charged afterwards; leave the option out"
+	case kind == ofLimit && sign > 0:
+		return "the limit is " + text + " for every call; write max=" + text
+	case kind == ofLimit:
+		return "the limit is " + text + " for every call; write max=blocked to refuse every call"
+	case sign < 0:
+		return "every call costs " + text + ", and none can give units back; write a number of 0 or more"
 	default:
-		return v.ExactString() + "; write cost=" + v.ExactString() + " or max=" + v.ExactString() + ", and add a constant cost-after to the cost"
+		return "every call costs " + text + "; write cost=" + text
 	}
 }
 

@@ -173,7 +173,7 @@ func (k *Key) Nodes() []Node {
 // NeedsRequest reports whether k reads who is calling.
 func (k *Key) NeedsRequest() bool { return slices.ContainsFunc(k.Nodes(), needsRequest) }
 
-// Expr is an expression of integer type, from ParseCost, or of boolean type, from
+// Expr is an expression of integer type, from ParseCost and its neighbours, or of boolean type, from
 // ParseCondition.
 type Expr struct {
 	Node Node
@@ -201,17 +201,36 @@ func ParseKey(src string, s *Scope) (*Key, []Problem) {
 	return k, c.sorted()
 }
 
-// ParseCost reads an expression of integer type: a cost, or a limit. One of literals
+// amountKind is what an integer is for.
+type amountKind uint8
+
+const (
+	ofCost amountKind = iota
+	ofCostAfter
+	ofLimit
+)
+
+// ParseCost reads an expression of integer type: what a call costs. One of literals
 // alone is refused. The expression is nil if a problem is not a warning. Problems are
 // in the order of their places.
-func ParseCost(src string, s *Scope) (*Expr, []Problem) {
+func ParseCost(src string, s *Scope) (*Expr, []Problem) { return parseAmount(ofCost, src, s) }
+
+// ParseCostAfter is ParseCost for what a call is charged when it has ended.
+func ParseCostAfter(src string, s *Scope) (*Expr, []Problem) { return parseAmount(ofCostAfter, src, s) }
+
+// ParseLimit is ParseCost for the limit that a call brings.
+func ParseLimit(src string, s *Scope) (*Expr, []Problem) { return parseAmount(ofLimit, src, s) }
+
+func parseAmount(kind amountKind, src string, s *Scope) (*Expr, []Problem) {
 	c := newChecker(src, s)
-	n := c.whole("cost", c.cost)
+	n := c.whole(kind.String(), c.cost)
 	if n != nil {
-		c.refuseConstant(constantCost, constantAmount(n))
+		c.refuseConstant(constantCost, constantAmount(kind, n))
 	}
 	return c.expression(n), c.sorted()
 }
+
+func (k amountKind) String() string { return [...]string{"cost", "cost", "limit"}[k] }
 
 // ParseCondition reads an expression of boolean type. If it is absent, it does not
 // hold. One of literals alone is refused. The expression is nil if a problem is not a warning. Problems are in the

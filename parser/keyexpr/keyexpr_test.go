@@ -226,7 +226,7 @@ func TestCostIsAnInteger(t *testing.T) {
 	for _, c := range []struct{ expr, want string }{
 		{"shards", ""},
 		{"#a5", ""},
-		{"1", "0-1 constant-expression: every call gives 1; write cost=1 or max=1, and add a constant cost-after to the cost"},
+		{"1", "0-1 constant-expression: every call costs 1; write cost=1"},
 		{"len(req.Tags) + 1", ""},
 		{"req.Shard", ""},
 		{"req.Admin ? 1 : n", ""},

@@ -144,11 +144,21 @@ func TestConstantExpressionsAreRefused(t *testing.T) {
 			t.Errorf("%s %s: %+v, want %q", c.kind, c.expr, problems, c.want)
 		}
 	}
-	for expr, want := range map[string]string{
-		"2 * 3": "write cost=6 or max=6", "1 - 1": "write cost=0, max=blocked", "-5": "which is no cost; write max=blocked", "len('abc')": "write that",
+	for _, c := range []struct {
+		parse      func(string, *Scope) (*Expr, []Problem)
+		expr, want string
+	}{
+		{ParseCost, "2 * 3", "every call costs 6; write cost=6"},
+		{ParseCost, "1 - 1", "write cost=0"},
+		{ParseCost, "-5", "every call costs -5, and none can give units back"},
+		{ParseCost, "len('abc')", "write the number"},
+		{ParseLimit, "5 + 5", "the limit is 10 for every call; write max=10"},
+		{ParseLimit, "1 - 1", "write max=blocked"},
+		{ParseCostAfter, "5", "every call is charged 5 afterwards; add that to cost instead"},
+		{ParseCostAfter, "0", "leave the option out"},
 	} {
-		if _, problems := parseText("cost", expr, scopeOf(t, "Service", "Do")); len(problems) != 1 || !strings.Contains(problems[0].Message, want) {
-			t.Errorf("%s: %+v, want %q", expr, problems, want)
+		if _, problems := c.parse(c.expr, scopeOf(t, "Service", "Do")); len(problems) != 1 || !strings.Contains(problems[0].Message, c.want) {
+			t.Errorf("%s: %+v, want %q", c.expr, problems, c.want)
 		}
 	}
 }
