@@ -233,9 +233,13 @@ func (c *checker) typeArguments(id *ast.Ident, stack []ast.Node) {
 	if !ok {
 		return
 	}
-	var params *types.TypeParamList
+	var (
+		params *types.TypeParamList
+		fn     *types.Func
+	)
 	switch obj := c.TypesInfo.Uses[id].(type) {
 	case *types.Func:
+		fn = obj
 		params = obj.Signature().TypeParams()
 		if obj.Origin() != obj {
 			params = obj.Origin().Signature().TypeParams()
@@ -249,7 +253,12 @@ func (c *checker) typeArguments(id *ast.Ident, stack []ast.Node) {
 		}
 	}
 	for i := range min(params.Len(), inst.TypeArgs.Len()) {
-		c.conversion(id, inst.TypeArgs.At(i), params.At(i).Constraint(), stack)
+		c.convert(id, inst.TypeArgs.At(i), params.At(i).Constraint(), stack, func([]string) fate {
+			if fn == nil {
+				return fate{}
+			}
+			return c.fateOfArgument(fn, i)
+		})
 	}
 }
 

@@ -147,6 +147,7 @@ type fate struct {
 	wrapped bool              // it is kept because it is given to a constructor
 	in      *types.Var        // the variable or parameter that it is put in
 	given   bool              // it is put there by a call of the parameter's function
+	typ     *types.TypeParam  // the type parameter whose values it is among
 	method  *ast.SelectorExpr // that selects a limited method of it
 	stack   []ast.Node        // of method
 }
