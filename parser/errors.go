@@ -107,8 +107,12 @@ func errNotNamed(d *directive.Directive, typ, why string) diag.Diagnostic {
 	return at(d, "cannot-wrap", "%s cannot be wrapped: %s", typ, why)
 }
 
-func errPromotedLimit(d *directive.Directive, typ, method, from string) diag.Diagnostic {
-	return at(d, "promoted-limit", "%s promotes %s from %s, where it has a limit that would not apply to callers of the wrapped %s; declare %s on %s, with a limit of its own or without one", typ, method, from, typ, method, typ)
+func errPromotedLimit(d *directive.Directive, typ, method, from string, iface bool) diag.Diagnostic {
+	without := "with //nolint:ratelimit // and why it has none" // which vet asks for if it calls from's
+	if iface {
+		without = "without one"
+	}
+	return at(d, "promoted-limit", "%s promotes %s from %s, where it has a limit that would not apply to callers of the wrapped %s; declare %s on %s, with a limit of its own or %s", typ, method, from, typ, method, typ, without)
 }
 
 func errNameTaken(d *directive.Directive, name, option, example string) diag.Diagnostic {

@@ -185,7 +185,7 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 	}
 	if len(limits) == 0 {
 		if from := b.promotedLimit(d, fn, declared); from != "" {
-			b.res.Diags.Add(errPromotedLimit(first, d.name, fn.Name(), from))
+			b.res.Diags.Add(errPromotedLimit(first, d.name, fn.Name(), from, types.IsInterface(self)))
 		}
 		return false
 	}
