@@ -68,6 +68,17 @@ func errOffWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
 	return at(d, "off-without-limit", "off has no effect: no limit on type %s covers this method", typ)
 }
 
+func errTwice(d *directive.Directive, name string) diag.Diagnostic {
+	return at(d, "invalid-declaration", "%s is declared a second time here, and a limit can apply to one declaration only; remove the other", name)
+}
+
+func errDropped(d *directive.Directive, typ, method string) diag.Diagnostic {
+	if method == "_" {
+		return at(d, "invalid-declaration", "the directive has no effect: nobody can call a method _ of %s; name it or remove the directive", typ)
+	}
+	return at(d, "invalid-declaration", "the directive has no effect: to the compiler, %s has no method %s, and go vet says why; mend the declaration", typ, method)
+}
+
 func errWrapperWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
 	return at(d, "wrapper-without-limit", "wrapper has no effect: %s has no limit", typ)
 }
