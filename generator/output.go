@@ -53,7 +53,9 @@ func (e *ForeignFileError) Error() string {
 }
 
 // Plan compares files, and the outputs that are in the tree now, with the tree.
-// What agrees with it is left out. All foreign files in the way are reported.
+// What agrees with it is left out, and so is a file of which only the lines end in
+// another way, as Git writes them on some systems. All foreign files in the way are
+// reported.
 func Plan(files []File, outputs []string) ([]Change, error) {
 	var (
 		changes []Change
@@ -68,7 +70,7 @@ func Plan(files []File, outputs []string) ([]Change, error) {
 			changes = append(changes, Change{Path: f.Path, Kind: Missing, File: f})
 		case err != nil:
 			errs = append(errs, err)
-		case !bytes.Equal(now, f.Content):
+		case !bytes.Equal(withoutCR(now), f.Content):
 			changes = append(changes, Change{Path: f.Path, Kind: Stale, File: f, Old: now})
 		}
 	}
@@ -87,6 +89,11 @@ func Plan(files []File, outputs []string) ([]Change, error) {
 	}
 	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	return changes, errors.Join(errs...)
+}
+
+// withoutCR returns text with lines that end in LF alone, as those of an output do.
+func withoutCR(text []byte) []byte {
+	return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 }
 
 // readOurs reads a file that we may overwrite: one of ours, or one that says nothing.

@@ -88,13 +88,19 @@ func (d *draft) findFirst() *directive.Directive {
 		return d.limits[0]
 	}
 	for _, name := range sortedKeys(d.methods) {
-		if m := d.methods[name]; len(m.limits) > 0 {
-			return m.limits[0]
-		} else if m.off != nil {
-			return m.off
+		if dir := d.methods[name].first(); dir != nil {
+			return dir
 		}
 	}
 	return nil
+}
+
+// first is the directive that problems of the method are reported at, or nil.
+func (m *methodDraft) first() *directive.Directive {
+	if len(m.limits) > 0 {
+		return m.limits[0]
+	}
+	return m.off
 }
 
 // build returns the model of the package, or nil if there is nothing to generate
@@ -260,6 +266,10 @@ func (b *builder) add(t *directive.Target, fileName string, file *ast.File) {
 	if t.Kind == directive.TypeDecl {
 		d.file = file
 	} else {
+		if d.methods[t.Name] != nil && t.Name != "_" {
+			b.res.Diags.Add(errTwice(t.Directives[0], t.Name))
+			return
+		}
 		m = &methodDraft{file: fileName, decl: t.Node}
 		d.methods[t.Name] = m
 	}

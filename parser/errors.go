@@ -74,6 +74,17 @@ func errOffWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
 	return at(d, "off-without-limit", "off has no effect: no limit on type %s covers this method", typ)
 }
 
+func errTwice(d *directive.Directive, name string) diag.Diagnostic {
+	return at(d, "invalid-declaration", "%s is declared a second time here, and a limit can apply to one declaration only; remove the other", name)
+}
+
+func errDropped(d *directive.Directive, typ, method string) diag.Diagnostic {
+	if method == "_" {
+		return at(d, "invalid-declaration", "the directive has no effect: nobody can call a method _ of %s; name it or remove the directive", typ)
+	}
+	return at(d, "invalid-declaration", "the directive has no effect: to the compiler, %s has no method %s, and go vet says why; mend the declaration", typ, method)
+}
+
 func errWrapperWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
 	return at(d, "wrapper-without-limit", "wrapper has no effect: %s has no limit", typ)
 }
@@ -114,8 +125,12 @@ func errNotNamed(d *directive.Directive, typ, why string) diag.Diagnostic {
 	return at(d, "cannot-wrap", "%s cannot be wrapped: %s", typ, why)
 }
 
-func errPromotedLimit(d *directive.Directive, typ, method, from string) diag.Diagnostic {
-	return at(d, "promoted-limit", "%s promotes %s from %s, where it has a limit that would not apply to callers of the wrapped %s; declare %s on %s, with a limit of its own or without one", typ, method, from, typ, method, typ)
+func errPromotedLimit(d *directive.Directive, typ, method, from string, iface bool) diag.Diagnostic {
+	without := "with //nolint:ratelimit // and why it has none" // which vet asks for if it calls from's
+	if iface {
+		without = "without one"
+	}
+	return at(d, "promoted-limit", "%s promotes %s from %s, where it has a limit that would not apply to callers of the wrapped %s; declare %s on %s, with a limit of its own or %s", typ, method, from, typ, method, typ, without)
 }
 
 func errNameTaken(d *directive.Directive, name, option, example string) diag.Diagnostic {

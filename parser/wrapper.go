@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -122,6 +123,12 @@ func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self type
 	limited := 0
 	var own []types.Object
 	defer func() { w.Constraint = b.constraintOfWrapper(w, own) }()
+	dropped := maps.Clone(d.methods)
+	defer func() {
+		for _, name := range sortedKeys(dropped) {
+			b.res.Diags.Add(errDropped(dropped[name].first(), d.name, name))
+		}
+	}()
 	for sel := range mset.Methods() {
 		fn := sel.Obj().(*types.Func)
 		md := d.methods[fn.Name()]
@@ -136,6 +143,7 @@ func (b *builder) methods(w *Wrapper, d *draft, mset *types.MethodSet, self type
 		if !fn.Exported() && md == nil && !types.IsInterface(self) && !w.implements(fn) {
 			continue
 		}
+		delete(dropped, fn.Name())
 		declared := len(sel.Index()) == 1 && (types.IsInterface(self) && md != nil || receiverName(fn) == d.name)
 		m := &Method{
 			Name:      fn.Name(),
@@ -185,7 +193,7 @@ func (b *builder) limit(w *Wrapper, d *draft, m *Method, md *methodDraft, fn *ty
 	}
 	if len(limits) == 0 {
 		if from := b.promotedLimit(d, fn, declared); from != "" {
-			b.res.Diags.Add(errPromotedLimit(first, d.name, fn.Name(), from))
+			b.res.Diags.Add(errPromotedLimit(first, d.name, fn.Name(), from, types.IsInterface(self)))
 		}
 		return false
 	}

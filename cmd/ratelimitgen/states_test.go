@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,7 +67,7 @@ func TestOutputInAnyState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	states := [][]byte{nil, {}, []byte(scan.Header[:10]), []byte(scan.Header), bytes.ReplaceAll(want, []byte("\n"), []byte("\r\n")),
+	states := [][]byte{nil, {}, []byte(scan.Header[:10]), []byte(scan.Header), bytes.ReplaceAll(want, []byte("\n"), []byte("\n\r")),
 		bytes.ReplaceAll(want, []byte("max=1"), []byte("max=2")), append(bytes.Clone(want), "}}} not Go"...),
 		bytes.Replace(want, []byte("package p"), []byte("package other"), 1),
 		append([]byte(scan.Header+"\n\npackage p\n\nimport \"example.com/nowhere\"\n"), "type T int\n"...)}
@@ -90,6 +91,44 @@ func TestOutputInAnyState(t *testing.T) {
 		}
 	}
 	must(t, dir, nil, "go", "vet", "./...")
+}
+
+// Git may write files with CRLF. That is no reason to write them again, or to find
+// fault with lines that are the same.
+func TestOutputWithCRLF(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{"p/p.go": limitedSource, "p/use.go": usesOutput})
+	output := filepath.Join(dir, "p", scan.OutputName)
+	must(t, dir, nil, "", "./...")
+	want, err := os.ReadFile(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crlf := bytes.ReplaceAll(want, []byte("\n"), []byte("\r\n"))
+	writeFile(t, output, crlf)
+	before, err := os.Stat(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"check", "./..."}, {"./..."}, {"vet", "./..."}} {
+		must(t, dir, nil, "", args...)
+	}
+	after, err := os.Stat(output)
+	if got, readErr := os.ReadFile(output); err != nil || readErr != nil || !bytes.Equal(got, crlf) || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) {
+		t.Errorf("%v, %v, the file was changed: %s", err, readErr, got)
+	}
+
+	stale := bytes.Replace(crlf, []byte("max=1"), []byte("max=2"), 1)
+	writeFile(t, output, stale)
+	line := 1 + bytes.Count(stale[:bytes.Index(stale, []byte("max=2"))], []byte("\n"))
+	place := fmt.Sprintf("ratelimit_gen.go:%d:1: error: the file does not say what the directives do", line)
+	if code, _, stderr := finish(t, dir, nil, "", "vet", "./..."); code != exitProblem || !strings.Contains(stderr, place) {
+		t.Errorf("vet exits with %d and does not say %q:\n%s", code, place, stderr)
+	}
+	must(t, dir, nil, "", "./...")
+	if got, err := os.ReadFile(output); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v, got %s", err, got)
+	}
 }
 
 func TestVendoredAndReplacedModules(t *testing.T) {

@@ -372,6 +372,8 @@ func (v *vetting) errNotVetted(p *packages.Package, asked bool) diag.Diagnostic 
 			}
 		}
 	}
+	// The type checker may name a second place, with its whole path.
+	msg = strings.ReplaceAll(msg, v.Dir+string(filepath.Separator), "")
 	what := "it"
 	if !asked {
 		what = "what imports it"

@@ -247,6 +247,19 @@ func TestVetSaysThatADependencyDoesNotCompile(t *testing.T) {
 	}
 }
 
+// The type checker names the other declaration, which is not to depend on the machine.
+func TestVetNamesASecondPlaceRelatively(t *testing.T) {
+	t.Parallel()
+	dir := vetted(t, map[string]string{
+		"p/a.go": "package p\n\ntype T struct{}\n\nfunc (T) Do() error { return nil }\n",
+		"p/b.go": "package p\n\n//ratelimit:max=1\nfunc (T) Do() error { return nil }\n",
+	})
+	want := "does not compile, so not all of it could be vetted: method T.Do already declared at p/a.go:5:10 [not-compiled]\n"
+	if code, _, stderr := vet(t, dir, "./..."); code != exitProblem || !strings.Contains(stderr, want) {
+		t.Errorf("exit status %d, printed\n%s\nwant\n%s", code, stderr, want)
+	}
+}
+
 func TestVetCountsLimitedFunctionsByTheirConstructors(t *testing.T) {
 	t.Parallel()
 	dir := vetted(t, map[string]string{

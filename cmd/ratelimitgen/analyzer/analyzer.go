@@ -122,6 +122,8 @@ func run(p *analysis.Pass, o *options) (any, error) {
 		ways:    map[*types.Var]*way{},
 		bound:   map[*types.Var]callee{},
 		gotos:   map[ast.Node]bool{},
+
+		wrapsTypes: map[*types.TypeParam]bool{},
 	}
 	if len(p.Files) == 0 {
 		return c.report, nil
@@ -142,7 +144,7 @@ func run(p *analysis.Pass, o *options) (any, error) {
 		for _, f := range looked {
 			c.uses(f.syntax)
 		}
-		c.settle()
+		c.settle(functions)
 		c.onlyWraps(functions)
 	}
 	c.unusedMarks()
@@ -163,6 +165,9 @@ type checker struct {
 	ways    map[*types.Var]*way
 	bound   map[*types.Var]callee // what variables hold that are assigned to once
 	gotos   map[ast.Node]bool     // whether a declaration has one
+
+	instances  []instance
+	wrapsTypes map[*types.TypeParam]bool // whose values are only given to a constructor
 }
 
 // source is a file of the package.

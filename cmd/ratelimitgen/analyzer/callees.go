@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"slices"
 
 	"golang.org/x/tools/go/types/typeutil"
 )
@@ -51,11 +50,10 @@ func (c *checker) written(x ast.Expr) callee {
 }
 
 // parameter returns the function that a call is known to call and which of its
-// parameters the argument x becomes, or -1.
-func (c *checker) parameter(call *ast.CallExpr, x ast.Expr) (callee, int) {
-	i := slices.Index(call.Args, x)
+// parameters the argument i becomes, or -1.
+func (c *checker) parameter(call *ast.CallExpr, i int) (callee, int) {
 	f := c.calleeOf(call.Fun)
-	if i < 0 || f.sig == nil {
+	if f.sig == nil {
 		return callee{}, -1
 	}
 	i -= f.recv

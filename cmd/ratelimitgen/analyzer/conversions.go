@@ -21,7 +21,7 @@ func (c *checker) conversions(n ast.Node, stack []ast.Node) {
 			for _, x := range n.Lhs {
 				dst = append(dst, c.TypesInfo.TypeOf(x)) // nil for _
 			}
-			c.values(n.Rhs, dst, stack)
+			c.values(n.Rhs, dst, stack, func(i int, methods []string) fate { return c.fateAt(n.Lhs[i], methods) })
 		}
 	case *ast.ValueSpec:
 		if n.Type != nil {
@@ -33,11 +33,11 @@ func (c *checker) conversions(n ast.Node, stack []ast.Node) {
 				}
 				dst = append(dst, t)
 			}
-			c.values(n.Values, dst, stack)
+			c.values(n.Values, dst, stack, func(i int, methods []string) fate { return c.fateAt(n.Names[i], methods) })
 		}
 	case *ast.ReturnStmt:
 		if results := c.enclosingResults(stack); results != nil {
-			c.values(n.Results, tupleTypes(results), stack)
+			c.values(n.Results, tupleTypes(results), stack, nil)
 		}
 	case *ast.SendStmt:
 		if ch, ok := coreType(c.TypesInfo.TypeOf(n.Chan)).(*types.Chan); ok {
@@ -57,8 +57,9 @@ func (c *checker) conversions(n ast.Node, stack []ast.Node) {
 }
 
 // values looks at what the assignment of values, or of the results of one call, to
-// places of the types dst converts.
-func (c *checker) values(values []ast.Expr, dst []types.Type, stack []ast.Node) {
+// places of the types dst converts. The fate of a result in the place i is for the
+// caller to say; nil if it is not known.
+func (c *checker) values(values []ast.Expr, dst []types.Type, stack []ast.Node, place func(i int, methods []string) fate) {
 	if len(values) == len(dst) {
 		for i, x := range values {
 			c.conversion(x, c.TypesInfo.TypeOf(x), dst[i], stack)
@@ -70,7 +71,12 @@ func (c *checker) values(values []ast.Expr, dst []types.Type, stack []ast.Node) 
 	}
 	if results, ok := c.TypesInfo.TypeOf(values[0]).(*types.Tuple); ok && results.Len() == len(dst) {
 		for i, src := range tupleTypes(results) {
-			c.conversion(values[0], src, dst[i], stack)
+			c.convert(values[0], src, dst[i], stack, func(methods []string) fate {
+				if place == nil {
+					return fate{}
+				}
+				return place(i, methods)
+			})
 		}
 	}
 }
@@ -114,7 +120,10 @@ func (c *checker) call(call *ast.CallExpr, stack []ast.Node) {
 			params = append(params, last)
 		}
 	}
-	c.values(call.Args, params, stack)
+	c.values(call.Args, params, stack, func(i int, methods []string) fate {
+		f, _ := c.fateGiven(call, i)
+		return f
+	})
 }
 
 // builtin looks at the arguments of those built-in functions that convert them.
@@ -212,7 +221,7 @@ func (c *checker) rangeValues(n *ast.RangeStmt, stack []ast.Node) {
 		src types.Type
 	}{{n.Key, key}, {n.Value, value}} {
 		if v.x != nil {
-			c.conversion(v.x, v.src, c.TypesInfo.TypeOf(v.x), stack)
+			c.convert(v.x, v.src, c.TypesInfo.TypeOf(v.x), stack, func(methods []string) fate { return c.fateAt(v.x, methods) })
 		}
 	}
 }
@@ -224,9 +233,13 @@ func (c *checker) typeArguments(id *ast.Ident, stack []ast.Node) {
 	if !ok {
 		return
 	}
-	var params *types.TypeParamList
+	var (
+		params *types.TypeParamList
+		fn     *types.Func
+	)
 	switch obj := c.TypesInfo.Uses[id].(type) {
 	case *types.Func:
+		fn = obj
 		params = obj.Signature().TypeParams()
 		if obj.Origin() != obj {
 			params = obj.Origin().Signature().TypeParams()
@@ -240,22 +253,32 @@ func (c *checker) typeArguments(id *ast.Ident, stack []ast.Node) {
 		}
 	}
 	for i := range min(params.Len(), inst.TypeArgs.Len()) {
-		c.conversion(id, inst.TypeArgs.At(i), params.At(i).Constraint(), stack)
+		c.convert(id, inst.TypeArgs.At(i), params.At(i).Constraint(), stack, func([]string) fate {
+			if fn == nil {
+				return fate{}
+			}
+			return c.fateOfArgument(fn, i)
+		})
 	}
 }
 
 // conversion looks at a value x of type src where one of type dst is wanted. It is
 // reported if a method of dst has a limit that src's does not.
 func (c *checker) conversion(x ast.Expr, src, dst types.Type, stack []ast.Node) {
+	if src != nil && dst != nil && types.IsInterface(src) && types.IsInterface(dst) && !types.Identical(src, dst) {
+		c.becomes[x] = dst
+	}
+	c.convert(x, src, dst, stack, func(methods []string) fate { return c.fateOf(x, methods, stack) })
+}
+
+// convert is conversion for a value that x may be only one of, with its fate.
+func (c *checker) convert(x ast.Expr, src, dst types.Type, stack []ast.Node, becomes func(methods []string) fate) {
 	if src == nil || dst == nil || !types.IsInterface(dst) || types.Identical(src, dst) {
 		return
 	}
 	iface, ok := dst.Underlying().(*types.Interface)
 	if b, basic := src.(*types.Basic); !ok || basic && b.Info()&types.IsUntyped != 0 {
 		return
-	}
-	if types.IsInterface(src) {
-		c.becomes[x] = dst
 	}
 	var (
 		raw     *limit // the first limit of src that dst gets past
@@ -290,7 +313,7 @@ func (c *checker) conversion(x ast.Expr, src, dst types.Type, stack []ast.Node) 
 		for _, l := range skipped {
 			k.sources = append(k.sources, l.source)
 		}
-		c.leaks(k, c.fateOf(x, c.limitedMethods(dst), stack))
+		c.leaks(k, becomes(c.limitedMethods(dst)))
 	case raw != nil:
 		c.find(x, stack, errRawValue(raw.source.Name(), c.typeString(dst), names, raw.constructor))
 	}

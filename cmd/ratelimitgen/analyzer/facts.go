@@ -48,16 +48,24 @@ func (*wrapperType) AFact() {}
 // AFact marks a fact.
 func (*wrapperFunc) AFact() {}
 
-// wrapsParams is the fact that a function gives some of its parameters to the
-// constructor of a wrapper, and does nothing else with them.
+// wrapsParams is the fact that a function gives some of its parameters, or the values
+// of some of its type parameters, to the constructor of a wrapper, and does nothing
+// else with them.
 type wrapsParams struct {
 	Params []int // ascending
+	Types  []int // ascending
 }
 
 // AFact marks a fact.
 func (*wrapsParams) AFact() {}
 
-func (f *wrapsParams) String() string { return fmt.Sprintf("onlyWraps%v", f.Params) }
+func (f *wrapsParams) String() string {
+	text := fmt.Sprintf("onlyWraps%v", f.Params)
+	if len(f.Types) > 0 {
+		text += fmt.Sprintf("types%v", f.Types)
+	}
+	return text
+}
 func (f *limitedType) String() string { return "limited(" + strings.Join(f.Methods, ",") + ")" }
 func (f *limitedFunc) String() string { return "limited" }
 func (f *wrapperType) String() string {

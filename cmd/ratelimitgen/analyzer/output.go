@@ -82,7 +82,7 @@ func outputProblem(dir string, res *parser.Result, change *generator.Change) dia
 		return errOrphaned(pos)
 	}
 	if now, err := os.ReadFile(change.Path); err == nil {
-		pos.Line = firstDifference(now, change.File.Content)
+		pos.Line = firstDifference(bytes.ReplaceAll(now, []byte("\r\n"), []byte("\n")), change.File.Content)
 	}
 	return errStale(pos)
 }

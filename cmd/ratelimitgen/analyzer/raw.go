@@ -147,6 +147,7 @@ type fate struct {
 	wrapped bool              // it is kept because it is given to a constructor
 	in      *types.Var        // the variable or parameter that it is put in
 	given   bool              // it is put there by a call of the parameter's function
+	typ     *types.TypeParam  // the type parameter whose values it is among
 	method  *ast.SelectorExpr // that selects a limited method of it
 	stack   []ast.Node        // of method
 }
@@ -188,8 +189,8 @@ func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
 				continue
 			}
 			if r, is := stack[len(stack)-1].(*ast.RangeStmt); is && r.X == lit && r.Tok == token.DEFINE && !held {
-				if id, is := r.Value.(*ast.Ident); is {
-					return c.fateIn(id, x, methods)
+				if r.Value != nil {
+					return c.fateAt(r.Value, methods)
 				}
 			}
 		case *ast.TypeAssertExpr:
@@ -207,16 +208,9 @@ func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
 			if ok && len(n.Args) == 2 && n.Args[0] == x && c.constructs(sig) != nil && types.IsInterface(sig.Params().At(0).Type()) {
 				return fate{kept: true, wrapped: true}
 			}
-			if callee, i := c.parameter(n, x); i >= 0 && c.visible(x, methods) {
-				v := callee.sig.Params().At(i)
-				switch {
-				case callee.elsewhere(c.Pkg):
-					f := new(wrapsParams)
-					if c.ImportObjectFact(callee.fn, f) && slices.Contains(f.Params, i) {
-						return fate{kept: true, wrapped: true}
-					}
-				case len(c.limitedMethods(v.Type())) > 0:
-					return fate{in: v, given: true}
+			if i := slices.Index(n.Args, x); i >= 0 && c.visible(x, methods) {
+				if f, known := c.fateGiven(n, i); known {
+					return f
 				}
 			}
 		case *ast.AssignStmt:
@@ -224,16 +218,18 @@ func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
 				return fate{kept: true}
 			}
 			if i := slices.Index(n.Rhs, x); i >= 0 && len(n.Lhs) == len(n.Rhs) {
-				if c.rawVariable(n.Lhs[i]) != nil {
+				if !c.visible(x, methods) {
 					return fate{kept: true}
 				}
-				if id, ok := n.Lhs[i].(*ast.Ident); ok {
-					return c.fateIn(id, x, methods)
-				}
+				return c.fateAt(n.Lhs[i], methods)
+			}
+		case *ast.RangeStmt:
+			if n.Key == x || n.Value == x {
+				return fate{kept: true}
 			}
 		case *ast.ValueSpec:
-			if i := slices.Index(n.Values, x); i >= 0 && len(n.Names) == len(n.Values) {
-				return c.fateIn(n.Names[i], x, methods)
+			if i := slices.Index(n.Values, x); i >= 0 && len(n.Names) == len(n.Values) && c.visible(x, methods) {
+				return c.fateAt(n.Names[i], methods)
 			}
 		}
 		break
@@ -264,15 +260,43 @@ func (c *checker) onlyHidden(n *ast.TypeSwitchStmt, methods []string) bool {
 	return true
 }
 
-// fateIn is the fate of the value of x in the variable id.
-func (c *checker) fateIn(id *ast.Ident, x ast.Expr, methods []string) fate {
+// fateAt is the fate of a raw value that is assigned to x, of whose type its methods
+// are.
+func (c *checker) fateAt(x ast.Expr, methods []string) fate {
+	if c.rawVariable(x) != nil {
+		return fate{kept: true}
+	}
+	id, ok := ast.Unparen(x).(*ast.Ident)
+	if !ok {
+		return fate{}
+	}
 	if id.Name == "_" {
 		return fate{kept: true}
 	}
-	if v, ok := c.TypesInfo.ObjectOf(id).(*types.Var); ok && c.follows(v) && c.visible(x, methods) && shows(v.Type(), methods) {
+	if v, ok := c.TypesInfo.ObjectOf(id).(*types.Var); ok && c.follows(v) && shows(v.Type(), methods) {
 		return fate{in: v}
 	}
-	return fate{kept: !c.visible(x, methods)}
+	return fate{}
+}
+
+// fateGiven is the fate of a raw value as the argument i of a call, if anything is
+// known of what is called.
+func (c *checker) fateGiven(call *ast.CallExpr, i int) (f fate, known bool) {
+	callee, i := c.parameter(call, i)
+	if i < 0 {
+		return fate{}, false
+	}
+	v := callee.sig.Params().At(i)
+	if callee.elsewhere(c.Pkg) {
+		fact := new(wrapsParams)
+		known = c.ImportObjectFact(callee.fn, fact) && slices.Contains(fact.Params, i)
+		return fate{kept: known, wrapped: known}, known
+	}
+	known = len(c.limitedMethods(v.Type())) > 0
+	if known {
+		f = fate{in: v, given: true}
+	}
+	return f, known
 }
 
 // visible reports whether the methods can still be called when x is converted to what

@@ -38,8 +38,8 @@ func (c *checker) uses(file *ast.File) {
 
 // declared lists the functions and methods with bodies that files declare, and notes
 // the parameters of these and of function literals.
-func (c *checker) declared(files []*source) []*types.Func {
-	var functions []*types.Func
+func (c *checker) declared(files []*source) []declaration {
+	var functions []declaration
 	for _, f := range files {
 		for n := range ast.Preorder(f.syntax) {
 			switch n := n.(type) {
@@ -47,7 +47,7 @@ func (c *checker) declared(files []*source) []*types.Func {
 				if fn, ok := c.TypesInfo.Defs[n.Name].(*types.Func); ok && n.Body != nil {
 					c.takes(fn.Signature())
 					c.declares(fn.Signature(), n.Body)
-					functions = append(functions, fn)
+					functions = append(functions, declaration{fn, n})
 				}
 			case *ast.FuncLit:
 				if sig, ok := c.TypesInfo.TypeOf(n).(*types.Signature); ok {

@@ -188,6 +188,9 @@ func (w *way) escaped(at site) bool {
 func (c *checker) leaks(k leak, f fate) {
 	switch {
 	case f.kept:
+	case f.typ != nil:
+		k.stack = slices.Clone(k.stack)
+		c.instances = append(c.instances, instance{f.typ, k})
 	case f.in != nil:
 		k.stack = slices.Clone(k.stack)
 		if !f.given {
@@ -204,7 +207,7 @@ func (c *checker) leaks(k leak, f fate) {
 
 // settle reports the leaks into variables and parameters that are not only given to a
 // constructor. All uses of them are known then.
-func (c *checker) settle() {
+func (c *checker) settle(functions []declaration) {
 	for _, w := range c.ways {
 		w.rebound = slices.DeleteFunc(w.rebound, func(r region) bool { // by a raw value
 			return slices.ContainsFunc(w.leaks, func(k leak) bool { return k.at.pos.IsValid() && encloses(r.assign, k.at.pos) })
@@ -219,6 +222,7 @@ func (c *checker) settle() {
 			}
 		}
 	}
+	c.settleInstances(functions)
 }
 
 // spread finds out what is true of parameters, as it may be of one that is given to
@@ -234,17 +238,23 @@ func (c *checker) spread(known func(*way) *bool, find func(*way, site) bool) {
 	}
 }
 
-// onlyWraps notes which parameters of the functions declared here are only given to a
-// constructor, for packages that import this one.
-func (c *checker) onlyWraps(functions []*types.Func) {
-	for _, fn := range functions {
+// onlyWraps notes which parameters and type parameters of the functions declared here
+// are only given to a constructor, for packages that import this one.
+func (c *checker) onlyWraps(functions []declaration) {
+	for _, d := range functions {
+		fn := d.fn
 		f := new(wrapsParams)
 		for i := range fn.Signature().Params().Len() {
 			if w := c.ways[fn.Signature().Params().At(i)]; w != nil && w.wraps && !w.leaves {
 				f.Params = append(f.Params, i)
 			}
 		}
-		if len(f.Params) > 0 {
+		for i := range fn.Signature().TypeParams().Len() {
+			if c.wrapsTypes[fn.Signature().TypeParams().At(i)] {
+				f.Types = append(f.Types, i)
+			}
+		}
+		if len(f.Params)+len(f.Types) > 0 {
 			c.ExportObjectFact(fn, f)
 		}
 	}

@@ -1,0 +1,110 @@
+package analyzer
+
+import (
+	"go/ast"
+	"go/types"
+	"slices"
+)
+
+// A type argument lets generic code call the methods of its constraint on values that
+// may be raw. That is fine in a function that only gives such values to a constructor,
+// like
+//
+//	func wrap[S Store](s S, l *ratelimit.Limiter) Store { return NewRateLimitedStore(s, l) }
+
+// declaration is a function or method that is declared with a body.
+type declaration struct {
+	fn   *types.Func
+	decl *ast.FuncDecl
+}
+
+// instance is a leak by a type argument for a type parameter of a function that is
+// declared here.
+type instance struct {
+	param *types.TypeParam
+	leak
+}
+
+// fateOfArgument is the fate of the values of a raw type that is the type argument i of
+// an instantiation of fn.
+func (c *checker) fateOfArgument(fn *types.Func, i int) fate {
+	if fn = fn.Origin(); fn.Pkg() == c.Pkg {
+		return fate{typ: fn.Signature().TypeParams().At(i)}
+	}
+	f := new(wrapsParams)
+	return fate{kept: fn.Pkg() != nil && c.ImportObjectFact(fn, f) && slices.Contains(f.Types, i)}
+}
+
+// settleInstances reports the type arguments for type parameters whose values are not
+// only given to a constructor. What parameters are for is known then.
+func (c *checker) settleInstances(functions []declaration) {
+	for _, d := range functions {
+		for tp := range d.fn.Signature().TypeParams().TypeParams() {
+			c.wrapsTypes[tp] = c.onlyWrapsType(d.decl, tp)
+		}
+	}
+	for _, k := range c.instances {
+		if !c.wrapsTypes[k.param] {
+			c.leaks(k.leak, fate{})
+		}
+	}
+}
+
+// onlyWrapsType reports whether all values of the type parameter tp that a function has
+// are its parameters and conversions, and whether these are given to a constructor and
+// used in no other way than a variable with a raw value may be.
+func (c *checker) onlyWrapsType(decl *ast.FuncDecl, tp *types.TypeParam) bool {
+	methods := c.limitedMethods(tp)
+	if len(methods) == 0 {
+		return false
+	}
+	wraps, ok := false, true
+	ast.PreorderStack(decl, nil, func(n ast.Node, stack []ast.Node) bool {
+		if id, is := n.(*ast.Ident); is {
+			if c.TypesInfo.Uses[id] == tp.Obj() && !namesType(decl, id, stack) {
+				ok = false // there may be values of types that are made of it
+			}
+			if inst, is := c.TypesInfo.Instances[id]; is {
+				for arg := range inst.TypeArgs.Types() {
+					ok = ok && !types.Identical(arg, tp)
+				}
+			}
+		}
+		x, is := n.(ast.Expr)
+		if _, parens := n.(*ast.ParenExpr); !is || parens {
+			return ok
+		}
+		if tv := c.TypesInfo.Types[x]; !tv.IsValue() || !types.Identical(tv.Type, tp) {
+			return ok
+		}
+		switch f := c.fateOf(x, methods, stack); {
+		case f.kept:
+			wraps = wraps || f.wrapped
+		case f.in != nil && f.given:
+			w := c.way(f.in)
+			wraps, ok = true, ok && w.wraps && !w.leaves
+		case f.in != nil && !types.Identical(f.in.Type(), tp):
+			w, at := c.way(f.in), siteOf(f.in, x, stack)
+			wraps, ok = wraps || w.isWrapped(at), ok && !w.escaped(at)
+		case f.in != nil: // all uses of that are looked at here
+		default:
+			ok = false
+		}
+		return ok
+	})
+	return wraps && ok
+}
+
+// namesType reports whether id, which names a type parameter of decl, is there to be
+// the type of a parameter or variable or of a conversion.
+func namesType(decl *ast.FuncDecl, id *ast.Ident, stack []ast.Node) bool {
+	switch n := stack[len(stack)-1].(type) {
+	case *ast.Field:
+		return stack[len(stack)-2] == decl.Type.Params
+	case *ast.ValueSpec:
+		return n.Type == id
+	case *ast.CallExpr:
+		return n.Fun == id
+	}
+	return false
+}
