@@ -296,10 +296,6 @@ func isContext(t types.Type) bool {
 	return ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == "context" && named.Obj().Name() == "Context"
 }
 
-func isError(t types.Type) bool {
-	return types.Identical(t, types.Universe.Lookup("error").Type())
-}
-
 // namedResults reports whether every result has a name that can be referred to.
 func namedResults(sig *types.Signature) bool {
 	for v := range sig.Results().Variables() {
