@@ -75,9 +75,18 @@ func (im *imports) length(a *types.Array, name func(types.Object) string) string
 }
 
 // allot gives every noted package its identifier in s.
+// Packages of one name are called as the source calls them.
 func (im *imports) allot(s *scope) {
+	packages := map[string]int{}
+	for _, name := range im.names {
+		packages[name]++
+	}
 	for _, p := range im.paths() {
-		im.alias[p] = s.allot(im.names[p], "pkg")
+		name := im.names[p]
+		if packages[name] > 1 && im.source != nil && im.source.ImportNames[p] != "" {
+			name = im.source.ImportNames[p]
+		}
+		im.alias[p] = s.allot(name, "pkg")
 	}
 }
 

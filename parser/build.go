@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
@@ -157,7 +158,9 @@ func (b *builder) model() (*Package, error) {
 		Types:    b.pkg.Types,
 		Length:   b.loaded.Length,
 		Declared: declared,
-		Check:    b.pkg.Check,
+
+		ImportNames: b.importAliases(),
+		Check:       b.pkg.Check,
 	}, nil
 }
 
@@ -200,10 +203,7 @@ func (b *builder) collect() {
 				// itself.
 			default:
 				directives = append(directives, t.Directives...)
-				switch {
-				case t.Type != "" && t.Name == "_":
-					b.res.Diags.Add(errNotNamed(first, t.Type+"._", "a method of this name cannot be called"))
-				case t.Kind != directive.Package:
+				if t.Kind != directive.Package {
 					b.add(t, f.Name, file)
 				}
 			}
@@ -366,6 +366,24 @@ func declaredBy(d ast.Decl) []*ast.Ident {
 	return ids
 }
 
+// importAliases returns what files with directives call the packages that they import by
+// another name than these have.
+func (b *builder) importAliases() map[string]string {
+	names := map[string]string{}
+	for _, f := range b.pkg.Files {
+		for _, spec := range f.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if err != nil || spec.Name == nil || spec.Name.Name == "_" || spec.Name.Name == "." {
+				continue
+			}
+			if _, known := names[path]; !known {
+				names[path] = spec.Name.Name
+			}
+		}
+	}
+	return names
+}
+
 // checkNames reports wrappers whose names are taken by the package or each other, and
 // what the package declares as another thing than generated code means by it.
 func (b *builder) checkNames(p *Package) {
@@ -419,7 +437,8 @@ func (b *builder) errorIn(node ast.Node) string {
 			continue
 		}
 		at := te.Fset.PositionFor(te.Pos, false)
-		if at.Filename == from.Filename && at.Line >= from.Line && at.Line <= to.Line {
+		// A message that begins with a tab goes on with another.
+		if at.Filename == from.Filename && at.Line >= from.Line && at.Line <= to.Line && !strings.HasPrefix(te.Msg, "\t") {
 			return te.Msg
 		}
 	}

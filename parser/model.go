@@ -45,6 +45,9 @@ type Package struct {
 	// package scope or gets by a dot import, whatever its build constraints, test
 	// files included. New names must differ from all of them.
 	Declared map[string]bool
+	// ImportNames are the names that the files with directives give to packages which
+	// they import, by path; those of the first file where they differ.
+	ImportNames map[string]string
 	// Wrappers is sorted by name.
 	Wrappers []*Wrapper
 	// Check type-checks the package together with more files, by their names, and
