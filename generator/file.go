@@ -158,8 +158,10 @@ func (f *file) render() ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	err := out.Render(&b)
-	return b.Bytes(), err
+	if err := out.Render(&b); err != nil {
+		return nil, err
+	}
+	return withoutRepeats(b.Bytes()), nil
 }
 
 // header returns the lines before the package clause.

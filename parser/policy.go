@@ -50,14 +50,17 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 		failed = failed || dir.Broken()
 		l.OfType = isTypeLimit(d, dir)
 		p, diags := b.policy(&l, scope)
+		f := l
+		if !wrong && !diags.HasErrors() {
+			var more diag.List
+			f, more = l.Fixed(b.constants(m, p))
+			diags.Add(more...)
+		}
 		failed = failed || diags.HasErrors()
 		b.reportFor(&l, strings.TrimPrefix(m.Qualified, b.pkg.Name+"."), diags)
 		if wrong {
 			continue
 		}
-		f, diags := l.Fixed(b.constants(m, p))
-		failed = failed || diags.HasErrors()
-		b.reportFor(&l, strings.TrimPrefix(m.Qualified, b.pkg.Name+"."), diags)
 		limits = append(limits, l)
 		fixed = append(fixed, f)
 		policies = append(policies, p)

@@ -217,8 +217,18 @@ func (p *reader) separator(start int, name string) int {
 	if p.verb == nil || p.verb.option(name) == nil || p.verb.option(name).Type == Text {
 		return -1
 	}
+	quote := byte(0) // that a literal of an expression has begun with
 	for i := start; i < p.off; i++ {
-		if c := p.comment[i]; c != ',' && c != ';' {
+		switch c := p.comment[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+			continue
+		case c == '"' || c == '\'' || c == '`':
+			quote = c
+			continue
+		case c != ',' && c != ';':
 			continue
 		}
 		rest := strings.TrimLeft(p.comment[i+1:], " \t")
