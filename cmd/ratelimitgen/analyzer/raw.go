@@ -129,7 +129,9 @@ func (c *checker) rawUse(x ast.Expr, stack []ast.Node) {
 		w.wrapped = append(w.wrapped, at)
 	case f.kept:
 	case f.in != nil && f.given:
-		w.given = append(w.given, gift{at, c.way(f.in)})
+		w.given = append(w.given, gift{site: at, to: c.way(f.in)})
+	case f.in == v: // inside of a decorator, say
+		w.again = append(w.again, at)
 	default:
 		w.escapes = append(w.escapes, at)
 	}
@@ -146,6 +148,7 @@ type fate struct {
 	kept    bool              // nobody can call a limited method on it
 	wrapped bool              // it is kept because it is given to a constructor
 	in      *types.Var        // the variable or parameter that it is put in
+	held    bool              // it is put there inside of another value
 	given   bool              // it is put there by a call of the parameter's function
 	typ     *types.TypeParam  // the type parameter whose values it is among
 	method  *ast.SelectorExpr // that selects a limited method of it
@@ -155,7 +158,11 @@ type fate struct {
 // fateOf says what becomes of the value of x, which has the given limited methods
 // and the last of stack as its parent.
 func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
-	held := false // x is a literal that holds the value
+	return c.fateHeld(x, false, methods, stack)
+}
+
+// fateHeld is fateOf for a value that x may only hold, as a literal does.
+func (c *checker) fateHeld(x ast.Expr, held bool, methods []string, stack []ast.Node) fate {
 	for len(stack) > 0 {
 		parent := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -188,10 +195,23 @@ func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
 				x, held = lit, true
 				continue
 			}
-			if r, is := stack[len(stack)-1].(*ast.RangeStmt); is && r.X == lit && r.Tok == token.DEFINE && !held {
-				if r.Value != nil {
-					return c.fateAt(r.Value, methods)
+			if held {
+				break
+			}
+			switch n := stack[len(stack)-1].(type) {
+			case *ast.RangeStmt:
+				if n.X == lit && n.Tok == token.DEFINE && n.Value != nil {
+					return c.fateAt(n.Value, methods)
 				}
+			case *ast.AssignStmt, *ast.ValueSpec:
+				if id, ok := assigned(n, lit).(*ast.Ident); ok && id.Name != "_" {
+					return c.fatePut(id, true, methods)
+				}
+			}
+		case *ast.IndexExpr:
+			if held && n.X == x { // an element
+				x, held = n, false
+				continue
 			}
 		case *ast.TypeAssertExpr:
 			if s, ok := stack[max(len(stack)-2, 0)].(*ast.TypeSwitchStmt); ok && n.Type == nil {
@@ -217,19 +237,25 @@ func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
 			if slices.Contains(n.Lhs, x) {
 				return fate{kept: true}
 			}
-			if i := slices.Index(n.Rhs, x); i >= 0 && len(n.Lhs) == len(n.Rhs) {
-				if !c.visible(x, methods) {
-					return fate{kept: true}
-				}
-				return c.fateAt(n.Lhs[i], methods)
+			if dst := assigned(n, x); dst != nil && c.visible(x, methods) {
+				return c.fatePut(dst, held, methods)
 			}
 		case *ast.RangeStmt:
 			if n.Key == x || n.Value == x {
 				return fate{kept: true}
 			}
+			if n.X == x && held && n.Tok == token.DEFINE && n.Value != nil {
+				return c.fateAt(n.Value, methods)
+			}
+		case *ast.ReturnStmt:
+			// Of a function literal that is called where it stands.
+			if i := called(stack); i >= 0 && len(n.Results) == 1 {
+				x, stack = stack[i].(*ast.CallExpr), stack[:i]
+				continue
+			}
 		case *ast.ValueSpec:
-			if i := slices.Index(n.Values, x); i >= 0 && len(n.Names) == len(n.Values) && c.visible(x, methods) {
-				return c.fateAt(n.Names[i], methods)
+			if dst := assigned(n, x); dst != nil && c.visible(x, methods) {
+				return c.fatePut(dst, held, methods)
 			}
 		}
 		break
@@ -277,6 +303,49 @@ func (c *checker) fateAt(x ast.Expr, methods []string) fate {
 		return fate{in: v}
 	}
 	return fate{}
+}
+
+// fatePut is fateAt for a value that may be held by what is assigned to x.
+func (c *checker) fatePut(x ast.Expr, held bool, methods []string) fate {
+	if id, ok := x.(*ast.Ident); ok && held {
+		if v, ok := c.TypesInfo.ObjectOf(id).(*types.Var); ok && v.Kind() == types.LocalVar && !types.IsInterface(v.Type()) {
+			return fate{in: v, held: true}
+		}
+	}
+	return c.fateAt(x, methods)
+}
+
+// assigned is what n, an assignment or a declaration of variables, assigns the value of
+// x to, or nil.
+func assigned(n ast.Node, x ast.Expr) ast.Expr {
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		if i := slices.Index(n.Rhs, x); i >= 0 && len(n.Lhs) == len(n.Rhs) {
+			return n.Lhs[i]
+		}
+	case *ast.ValueSpec:
+		if i := slices.Index(n.Values, x); i >= 0 && len(n.Names) == len(n.Values) {
+			return n.Names[i]
+		}
+	}
+	return nil
+}
+
+// called returns the index in the stack of the call of the innermost function, if that
+// is a literal which is called where it stands, or -1.
+func called(stack []ast.Node) int {
+	for i := len(stack) - 1; i > 0; i-- {
+		switch n := stack[i].(type) {
+		case *ast.FuncDecl:
+			return -1
+		case *ast.FuncLit:
+			if call, ok := stack[i-1].(*ast.CallExpr); ok && call.Fun == n {
+				return i - 1
+			}
+			return -1
+		}
+	}
+	return -1
 }
 
 // fateGiven is the fate of a raw value as the argument i of a call, if anything is

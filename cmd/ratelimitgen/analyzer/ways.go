@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
@@ -24,6 +25,11 @@ type way struct {
 	escapes []site   // uses after which anything may call its methods
 	given   []gift   // uses that put it in a parameter
 	rebound []region // where it holds what was assigned last
+	again   []site   // uses that put it in itself
+
+	// Of a variable that is no interface but holds raw values: a struct or a slice, say.
+	decl    ast.Node // that declares it
+	methods []string // of the values
 
 	// Of what a parameter is given: whether it gets to a constructor, and elsewhere.
 	wraps, leaves bool
@@ -36,10 +42,12 @@ type site struct {
 	lit bool
 }
 
-// gift is a use that puts a variable in a parameter.
+// gift is a use that puts a variable in a parameter or, by a loop, in another variable.
 type gift struct {
 	site
-	to *way
+	to    *way
+	local bool // a variable
+	at    site // where it is in that
 }
 
 // region is the rest of a block, behind an assignment to a variable. As no other code
@@ -174,13 +182,24 @@ func (w *way) reaches(from, to site) bool {
 // isWrapped reports whether what is put in a variable at a site gets to a constructor.
 func (w *way) isWrapped(at site) bool {
 	return slices.ContainsFunc(w.wrapped, func(s site) bool { return w.reaches(at, s) }) ||
-		slices.ContainsFunc(w.given, func(g gift) bool { return g.to.wraps && w.reaches(at, g.site) })
+		slices.ContainsFunc(w.given, func(g gift) bool { return g.wraps() && w.reaches(at, g.site) })
+}
+
+// wraps reports whether what is given gets to a constructor.
+func (g gift) wraps() bool { return g.to.wraps || g.local && g.to.isWrapped(g.at) }
+
+// leaves reports whether what is given gets elsewhere.
+func (g gift) leaves() bool {
+	if g.local {
+		return g.to.escaped(g.at)
+	}
+	return g.to.leaves || !g.to.wraps
 }
 
 // escaped reports whether what is put in a variable at a site gets elsewhere.
 func (w *way) escaped(at site) bool {
 	return slices.ContainsFunc(w.escapes, func(s site) bool { return w.reaches(at, s) }) ||
-		slices.ContainsFunc(w.given, func(g gift) bool { return (g.to.leaves || !g.to.wraps) && w.reaches(at, g.site) })
+		slices.ContainsFunc(w.given, func(g gift) bool { return g.leaves() && w.reaches(at, g.site) })
 }
 
 // leaks reports a leak: at once, or when all uses of the variable are known that the
@@ -198,6 +217,12 @@ func (c *checker) leaks(k leak, f fate) {
 		}
 		w := c.way(f.in)
 		w.leaks = append(w.leaks, k)
+		if f.held {
+			w.decl = k.stack[1]
+			for _, tn := range k.sources {
+				w.methods = append(w.methods, c.limitedMethods(tn.Type())...)
+			}
+		}
 	case c.find(k.x, k.stack, k.diag):
 		for _, tn := range k.sources {
 			c.report.Raw[nameOf(tn)] = true
@@ -210,19 +235,48 @@ func (c *checker) leaks(k leak, f fate) {
 func (c *checker) settle(functions []declaration) {
 	for _, w := range c.ways {
 		w.rebound = slices.DeleteFunc(w.rebound, func(r region) bool { // by a raw value
-			return slices.ContainsFunc(w.leaks, func(k leak) bool { return k.at.pos.IsValid() && encloses(r.assign, k.at.pos) })
+			return slices.ContainsFunc(w.leaks, func(k leak) bool { return k.at.pos.IsValid() && encloses(r.assign, k.at.pos) }) ||
+				slices.ContainsFunc(w.again, func(s site) bool { return encloses(r.assign, s.pos) })
 		})
+	}
+	for _, w := range slices.Collect(maps.Values(c.ways)) {
+		if w.decl != nil {
+			c.holds(w)
+		}
 	}
 	c.spread(func(w *way) *bool { return &w.wraps }, (*way).isWrapped)
 	c.spread(func(w *way) *bool { return &w.leaves }, (*way).escaped)
 	for _, w := range c.ways {
 		for _, k := range w.leaks {
-			if w.escaped(k.at) || !c.follows(w.v) || w.param && !w.isWrapped(k.at) {
+			if w.escaped(k.at) || w.decl == nil && !c.follows(w.v) || w.param && !w.isWrapped(k.at) {
 				c.leaks(k, fate{})
 			}
 		}
 	}
 	c.settleInstances(functions)
+}
+
+// holds looks at the uses of a variable that holds raw values.
+func (c *checker) holds(w *way) {
+	ast.PreorderStack(w.decl, nil, func(n ast.Node, stack []ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		if !ok || c.TypesInfo.Uses[id] != w.v {
+			return true
+		}
+		at := siteOf(w.v, id, stack)
+		switch f := c.fateHeld(id, true, w.methods, stack); {
+		case f.wrapped:
+			w.wrapped = append(w.wrapped, at)
+		case f.kept:
+		case f.in != nil && f.given:
+			w.given = append(w.given, gift{site: at, to: c.way(f.in)})
+		case f.in != nil && isLocal(f.in):
+			w.given = append(w.given, gift{at, c.way(f.in), true, siteOf(f.in, id, stack)})
+		default:
+			w.escapes = append(w.escapes, at)
+		}
+		return true
+	})
 }
 
 // spread finds out what is true of parameters, as it may be of one that is given to
