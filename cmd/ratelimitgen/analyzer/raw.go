@@ -129,9 +129,11 @@ func (c *checker) rawUse(x ast.Expr, stack []ast.Node) {
 		w.wrapped = append(w.wrapped, at)
 	case f.kept:
 	case f.in != nil && f.given:
-		w.given = append(w.given, gift{site: at, to: c.way(f.in)})
+		w.given = append(w.given, gift{at, f})
 	case f.in == v: // inside of a decorator, say
 		w.again = append(w.again, at)
+	case f.returns && w.param:
+		w.returned = append(w.returned, at)
 	default:
 		w.escapes = append(w.escapes, at)
 	}
@@ -150,6 +152,9 @@ type fate struct {
 	in      *types.Var        // the variable or parameter that it is put in
 	held    bool              // it is put there inside of another value
 	given   bool              // it is put there by a call of the parameter's function
+	at      site              // where it is in the variable, for then
+	then    *fate             // of the result of that call, if the function returns it
+	returns bool              // it is the only result of a declared function, or inside of that
 	typ     *types.TypeParam  // the type parameter whose values it is among
 	method  *ast.SelectorExpr // that selects a limited method of it
 	stack   []ast.Node        // of method
@@ -217,7 +222,7 @@ func (c *checker) fateHeld(x ast.Expr, held bool, methods []string, stack []ast.
 			if s, ok := stack[max(len(stack)-2, 0)].(*ast.TypeSwitchStmt); ok && n.Type == nil {
 				return fate{kept: c.onlyHidden(s, methods)}
 			}
-			return fate{kept: n.Type != nil && !shows(c.TypesInfo.TypeOf(n.Type), methods)}
+			return fate{kept: !held && n.Type != nil && !shows(c.TypesInfo.TypeOf(n.Type), methods)}
 		case *ast.CallExpr:
 			fun := c.TypesInfo.Types[n.Fun]
 			if fun.IsType() && n.Fun != x && c.visible(x, methods) {
@@ -229,7 +234,14 @@ func (c *checker) fateHeld(x ast.Expr, held bool, methods []string, stack []ast.
 				return fate{kept: true, wrapped: true}
 			}
 			if i := slices.Index(n.Args, x); i >= 0 && c.visible(x, methods) {
+				if c.carriedElsewhere(n, i) {
+					x, held = n, true
+					continue
+				}
 				if f, known := c.fateGiven(n, i); known {
+					if f.given {
+						f.then = c.fateOfResult(n, methods, stack)
+					}
 					return f
 				}
 			}
@@ -252,6 +264,9 @@ func (c *checker) fateHeld(x ast.Expr, held bool, methods []string, stack []ast.
 			if i := called(stack); i >= 0 && len(n.Results) == 1 {
 				x, stack = stack[i].(*ast.CallExpr), stack[:i]
 				continue
+			}
+			if c.visible(x, methods) && len(n.Results) == 1 && isDeclared(stack) {
+				return fate{returns: true}
 			}
 		case *ast.ValueSpec:
 			if dst := assigned(n, x); dst != nil && c.visible(x, methods) {
@@ -313,6 +328,39 @@ func (c *checker) fatePut(x ast.Expr, held bool, methods []string) fate {
 		}
 	}
 	return c.fateAt(x, methods)
+}
+
+// fateOfResult is the fate of a raw value that is the result of a call or inside of it.
+func (c *checker) fateOfResult(call *ast.CallExpr, methods []string, stack []ast.Node) *fate {
+	f := c.fateHeld(call, true, methods, stack)
+	if f.in != nil && !f.given {
+		f.at = siteOf(f.in, call, stack)
+		if f.held {
+			c.way(f.in).hold(stack[1], methods)
+		}
+	}
+	return &f
+}
+
+// carriedElsewhere reports whether a call gives the argument i to a function of another
+// package that returns it.
+func (c *checker) carriedElsewhere(call *ast.CallExpr, i int) bool {
+	f, i := c.parameter(call, i)
+	fact := new(wrapsParams)
+	return i >= 0 && f.elsewhere(c.Pkg) && c.ImportObjectFact(f.fn, fact) && slices.Contains(fact.Carries, i)
+}
+
+// isDeclared reports whether the innermost function in the stack is a declared one.
+func isDeclared(stack []ast.Node) bool {
+	for _, n := range slices.Backward(stack) {
+		switch n.(type) {
+		case *ast.FuncDecl:
+			return true
+		case *ast.FuncLit:
+			return false
+		}
+	}
+	return false
 }
 
 // assigned is what n, an assignment or a declaration of variables, assigns the value of
