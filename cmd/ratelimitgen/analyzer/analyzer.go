@@ -124,6 +124,7 @@ func run(p *analysis.Pass, o *options) (any, error) {
 		gotos:   map[ast.Node]bool{},
 
 		wrapsTypes: map[*types.TypeParam]bool{},
+		visits:     map[visit]bool{},
 	}
 	if len(p.Files) == 0 {
 		return c.report, nil
@@ -167,6 +168,7 @@ type checker struct {
 	gotos   map[ast.Node]bool     // whether a declaration has one
 
 	instances  []instance
+	visits     map[visit]bool
 	wrapsTypes map[*types.TypeParam]bool // whose values are only given to a constructor
 }
 

@@ -54,6 +54,9 @@ func (*wrapperFunc) AFact() {}
 type wrapsParams struct {
 	Params []int // ascending
 	Types  []int // ascending
+	// Carries are the parameters that a function returns, itself or inside of its only
+	// result, and also does nothing else with.
+	Carries []int // ascending
 }
 
 // AFact marks a fact.
@@ -63,6 +66,9 @@ func (f *wrapsParams) String() string {
 	text := fmt.Sprintf("onlyWraps%v", f.Params)
 	if len(f.Types) > 0 {
 		text += fmt.Sprintf("types%v", f.Types)
+	}
+	if len(f.Carries) > 0 {
+		text += fmt.Sprintf("carries%v", f.Carries)
 	}
 	return text
 }

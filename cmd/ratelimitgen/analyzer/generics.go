@@ -81,11 +81,10 @@ func (c *checker) onlyWrapsType(decl *ast.FuncDecl, tp *types.TypeParam) bool {
 		case f.kept:
 			wraps = wraps || f.wrapped
 		case f.in != nil && f.given:
-			w := c.way(f.in)
-			wraps, ok = true, ok && w.wraps && !w.leaves
+			wraps, ok = true, ok && c.wraps(&f) && !c.leaves(&f) && !c.goesBack(&f)
 		case f.in != nil && !types.Identical(f.in.Type(), tp):
 			w, at := c.way(f.in), siteOf(f.in, x, stack)
-			wraps, ok = wraps || w.isWrapped(at), ok && !w.escaped(at)
+			wraps, ok = wraps || c.isWrapped(w, at), ok && !c.escaped(w, at) && !c.isReturned(w, at)
 		case f.in != nil: // all uses of that are looked at here
 		default:
 			ok = false

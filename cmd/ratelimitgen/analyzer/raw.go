@@ -129,7 +129,11 @@ func (c *checker) rawUse(x ast.Expr, stack []ast.Node) {
 		w.wrapped = append(w.wrapped, at)
 	case f.kept:
 	case f.in != nil && f.given:
-		w.given = append(w.given, gift{at, c.way(f.in)})
+		w.given = append(w.given, gift{at, f})
+	case f.in == v: // inside of a decorator, say
+		w.again = append(w.again, at)
+	case f.returns && w.param:
+		w.returned = append(w.returned, at)
 	default:
 		w.escapes = append(w.escapes, at)
 	}
@@ -146,7 +150,11 @@ type fate struct {
 	kept    bool              // nobody can call a limited method on it
 	wrapped bool              // it is kept because it is given to a constructor
 	in      *types.Var        // the variable or parameter that it is put in
+	held    bool              // it is put there inside of another value
 	given   bool              // it is put there by a call of the parameter's function
+	at      site              // where it is in the variable, for then
+	then    *fate             // of the result of that call, if the function returns it
+	returns bool              // it is the only result of a declared function, or inside of that
 	typ     *types.TypeParam  // the type parameter whose values it is among
 	method  *ast.SelectorExpr // that selects a limited method of it
 	stack   []ast.Node        // of method
@@ -155,7 +163,11 @@ type fate struct {
 // fateOf says what becomes of the value of x, which has the given limited methods
 // and the last of stack as its parent.
 func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
-	held := false // x is a literal that holds the value
+	return c.fateHeld(x, false, methods, stack)
+}
+
+// fateHeld is fateOf for a value that x may only hold, as a literal does.
+func (c *checker) fateHeld(x ast.Expr, held bool, methods []string, stack []ast.Node) fate {
 	for len(stack) > 0 {
 		parent := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -188,16 +200,29 @@ func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
 				x, held = lit, true
 				continue
 			}
-			if r, is := stack[len(stack)-1].(*ast.RangeStmt); is && r.X == lit && r.Tok == token.DEFINE && !held {
-				if r.Value != nil {
-					return c.fateAt(r.Value, methods)
+			if held {
+				break
+			}
+			switch n := stack[len(stack)-1].(type) {
+			case *ast.RangeStmt:
+				if n.X == lit && n.Tok == token.DEFINE && n.Value != nil {
+					return c.fateAt(n.Value, methods)
 				}
+			case *ast.AssignStmt, *ast.ValueSpec:
+				if id, ok := assigned(n, lit).(*ast.Ident); ok && id.Name != "_" {
+					return c.fatePut(id, true, methods)
+				}
+			}
+		case *ast.IndexExpr:
+			if held && n.X == x { // an element
+				x, held = n, false
+				continue
 			}
 		case *ast.TypeAssertExpr:
 			if s, ok := stack[max(len(stack)-2, 0)].(*ast.TypeSwitchStmt); ok && n.Type == nil {
 				return fate{kept: c.onlyHidden(s, methods)}
 			}
-			return fate{kept: n.Type != nil && !shows(c.TypesInfo.TypeOf(n.Type), methods)}
+			return fate{kept: !held && n.Type != nil && !shows(c.TypesInfo.TypeOf(n.Type), methods)}
 		case *ast.CallExpr:
 			fun := c.TypesInfo.Types[n.Fun]
 			if fun.IsType() && n.Fun != x && c.visible(x, methods) {
@@ -209,7 +234,14 @@ func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
 				return fate{kept: true, wrapped: true}
 			}
 			if i := slices.Index(n.Args, x); i >= 0 && c.visible(x, methods) {
+				if c.carriedElsewhere(n, i) {
+					x, held = n, true
+					continue
+				}
 				if f, known := c.fateGiven(n, i); known {
+					if f.given {
+						f.then = c.fateOfResult(n, methods, stack)
+					}
 					return f
 				}
 			}
@@ -217,19 +249,28 @@ func (c *checker) fateOf(x ast.Expr, methods []string, stack []ast.Node) fate {
 			if slices.Contains(n.Lhs, x) {
 				return fate{kept: true}
 			}
-			if i := slices.Index(n.Rhs, x); i >= 0 && len(n.Lhs) == len(n.Rhs) {
-				if !c.visible(x, methods) {
-					return fate{kept: true}
-				}
-				return c.fateAt(n.Lhs[i], methods)
+			if dst := assigned(n, x); dst != nil && c.visible(x, methods) {
+				return c.fatePut(dst, held, methods)
 			}
 		case *ast.RangeStmt:
 			if n.Key == x || n.Value == x {
 				return fate{kept: true}
 			}
+			if n.X == x && held && n.Tok == token.DEFINE && n.Value != nil {
+				return c.fateAt(n.Value, methods)
+			}
+		case *ast.ReturnStmt:
+			// Of a function literal that is called where it stands.
+			if i := called(stack); i >= 0 && len(n.Results) == 1 {
+				x, stack = stack[i].(*ast.CallExpr), stack[:i]
+				continue
+			}
+			if c.visible(x, methods) && len(n.Results) == 1 && isDeclared(stack) {
+				return fate{returns: true}
+			}
 		case *ast.ValueSpec:
-			if i := slices.Index(n.Values, x); i >= 0 && len(n.Names) == len(n.Values) && c.visible(x, methods) {
-				return c.fateAt(n.Names[i], methods)
+			if dst := assigned(n, x); dst != nil && c.visible(x, methods) {
+				return c.fatePut(dst, held, methods)
 			}
 		}
 		break
@@ -277,6 +318,82 @@ func (c *checker) fateAt(x ast.Expr, methods []string) fate {
 		return fate{in: v}
 	}
 	return fate{}
+}
+
+// fatePut is fateAt for a value that may be held by what is assigned to x.
+func (c *checker) fatePut(x ast.Expr, held bool, methods []string) fate {
+	if id, ok := x.(*ast.Ident); ok && held {
+		if v, ok := c.TypesInfo.ObjectOf(id).(*types.Var); ok && v.Kind() == types.LocalVar && !types.IsInterface(v.Type()) {
+			return fate{in: v, held: true}
+		}
+	}
+	return c.fateAt(x, methods)
+}
+
+// fateOfResult is the fate of a raw value that is the result of a call or inside of it.
+func (c *checker) fateOfResult(call *ast.CallExpr, methods []string, stack []ast.Node) *fate {
+	f := c.fateHeld(call, true, methods, stack)
+	if f.in != nil && !f.given {
+		f.at = siteOf(f.in, call, stack)
+		if f.held {
+			c.way(f.in).hold(stack[1], methods)
+		}
+	}
+	return &f
+}
+
+// carriedElsewhere reports whether a call gives the argument i to a function of another
+// package that returns it.
+func (c *checker) carriedElsewhere(call *ast.CallExpr, i int) bool {
+	f, i := c.parameter(call, i)
+	fact := new(wrapsParams)
+	return i >= 0 && f.elsewhere(c.Pkg) && c.ImportObjectFact(f.fn, fact) && slices.Contains(fact.Carries, i)
+}
+
+// isDeclared reports whether the innermost function in the stack is a declared one.
+func isDeclared(stack []ast.Node) bool {
+	for _, n := range slices.Backward(stack) {
+		switch n.(type) {
+		case *ast.FuncDecl:
+			return true
+		case *ast.FuncLit:
+			return false
+		}
+	}
+	return false
+}
+
+// assigned is what n, an assignment or a declaration of variables, assigns the value of
+// x to, or nil.
+func assigned(n ast.Node, x ast.Expr) ast.Expr {
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		if i := slices.Index(n.Rhs, x); i >= 0 && len(n.Lhs) == len(n.Rhs) {
+			return n.Lhs[i]
+		}
+	case *ast.ValueSpec:
+		if i := slices.Index(n.Values, x); i >= 0 && len(n.Names) == len(n.Values) {
+			return n.Names[i]
+		}
+	}
+	return nil
+}
+
+// called returns the index in the stack of the call of the innermost function, if that
+// is a literal which is called where it stands, or -1.
+func called(stack []ast.Node) int {
+	for i := len(stack) - 1; i > 0; i-- {
+		switch n := stack[i].(type) {
+		case *ast.FuncDecl:
+			return -1
+		case *ast.FuncLit:
+			if call, ok := stack[i-1].(*ast.CallExpr); ok && call.Fun == n {
+				return i - 1
+			}
+			return -1
+		}
+	}
+	return -1
 }
 
 // fateGiven is the fate of a raw value as the argument i of a call, if anything is

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
@@ -16,17 +17,24 @@ import (
 // way is what is known of a local variable, or of a parameter or named result of a
 // function whose body is looked at.
 type way struct {
-	v       *types.Var
-	param   bool
-	result  bool
-	leaks   []leak   // raw values that are put there
-	wrapped []site   // uses that give it to a constructor
-	escapes []site   // uses after which anything may call its methods
-	given   []gift   // uses that put it in a parameter
-	rebound []region // where it holds what was assigned last
+	v        *types.Var
+	param    bool
+	result   bool
+	leaks    []leak   // raw values that are put there
+	wrapped  []site   // uses that give it to a constructor
+	escapes  []site   // uses after which anything may call its methods
+	given    []gift   // uses that put it in a parameter
+	rebound  []region // where it holds what was assigned last
+	again    []site   // uses that put it in itself
+	returned []site   // uses of a parameter that return it
 
-	// Of what a parameter is given: whether it gets to a constructor, and elsewhere.
-	wraps, leaves bool
+	// Of a variable that is no interface but holds raw values: a struct or a slice, say.
+	decl    ast.Node // that declares it
+	methods []string // of the values
+
+	// Of what a parameter is given: whether it gets to a constructor, is returned, and
+	// gets elsewhere.
+	wraps, carries, leaves bool
 }
 
 // site is a place in the function that declares a variable, or in a function literal
@@ -36,10 +44,10 @@ type site struct {
 	lit bool
 }
 
-// gift is a use that puts a variable in a parameter.
+// gift is a use that puts a variable in a parameter or, by a loop, in another variable.
 type gift struct {
 	site
-	to *way
+	fate
 }
 
 // region is the rest of a block, behind an assignment to a variable. As no other code
@@ -57,7 +65,8 @@ type leak struct {
 	stack   []ast.Node
 	sources []*types.TypeName // the interfaces
 	diag    diag.Diagnostic
-	at      site // where it is in a way
+	at      site  // where it is in a way
+	then    *fate // see fate
 }
 
 // way is the one of v.
@@ -172,15 +181,83 @@ func (w *way) reaches(from, to site) bool {
 }
 
 // isWrapped reports whether what is put in a variable at a site gets to a constructor.
-func (w *way) isWrapped(at site) bool {
+func (c *checker) isWrapped(w *way, at site) bool {
 	return slices.ContainsFunc(w.wrapped, func(s site) bool { return w.reaches(at, s) }) ||
-		slices.ContainsFunc(w.given, func(g gift) bool { return g.to.wraps && w.reaches(at, g.site) })
+		slices.ContainsFunc(w.given, func(g gift) bool { return c.wraps(&g.fate) && w.reaches(at, g.site) })
+}
+
+// isReturned reports whether what is given to a parameter is returned.
+func (c *checker) isReturned(w *way, at site) bool {
+	return slices.ContainsFunc(w.returned, func(s site) bool { return w.reaches(at, s) }) ||
+		slices.ContainsFunc(w.given, func(g gift) bool { return c.goesBack(&g.fate) && w.reaches(at, g.site) })
 }
 
 // escaped reports whether what is put in a variable at a site gets elsewhere.
-func (w *way) escaped(at site) bool {
+func (c *checker) escaped(w *way, at site) bool {
 	return slices.ContainsFunc(w.escapes, func(s site) bool { return w.reaches(at, s) }) ||
-		slices.ContainsFunc(w.given, func(g gift) bool { return (g.to.leaves || !g.to.wraps) && w.reaches(at, g.site) })
+		slices.ContainsFunc(w.given, func(g gift) bool {
+			return (c.leaves(&g.fate) || !w.param && c.goesBack(&g.fate)) && w.reaches(at, g.site)
+		})
+}
+
+// visit is a question that is being answered. One that comes up again meanwhile, as a
+// value may be put in the same variable again and again, has no answer of its own.
+type visit struct {
+	kind byte
+	w    *way
+	at   site
+}
+
+// once asks a question unless it is being answered.
+func (c *checker) once(kind byte, w *way, at site, ask func(*way, site) bool) bool {
+	v := visit{kind, w, at}
+	if c.visits[v] {
+		return false
+	}
+	c.visits[v] = true
+	defer delete(c.visits, v)
+	return ask(w, at)
+}
+
+// wraps reports whether a value with the fate f gets to a constructor.
+func (c *checker) wraps(f *fate) bool {
+	switch {
+	case f == nil:
+		return false
+	case f.given:
+		w := c.way(f.in)
+		return w.wraps || w.carries && c.wraps(f.then)
+	case f.in != nil:
+		return c.once('w', c.way(f.in), f.at, c.isWrapped)
+	}
+	return f.wrapped
+}
+
+// goesBack reports whether a value with the fate f is returned by the function it is in.
+func (c *checker) goesBack(f *fate) bool {
+	switch {
+	case f == nil:
+		return false
+	case f.given:
+		return c.way(f.in).carries && c.goesBack(f.then)
+	case f.in != nil:
+		return c.once('r', c.way(f.in), f.at, c.isReturned)
+	}
+	return f.returns
+}
+
+// leaves reports whether a value with the fate f gets elsewhere.
+func (c *checker) leaves(f *fate) bool {
+	switch {
+	case f == nil:
+		return true
+	case f.given:
+		w := c.way(f.in)
+		return w.leaves || !w.wraps && !w.carries || w.carries && c.leaves(f.then)
+	case f.in != nil:
+		return c.once('e', c.way(f.in), f.at, c.escaped)
+	}
+	return !f.kept && !f.returns
 }
 
 // leaks reports a leak: at once, or when all uses of the variable are known that the
@@ -193,11 +270,17 @@ func (c *checker) leaks(k leak, f fate) {
 		c.instances = append(c.instances, instance{f.typ, k})
 	case f.in != nil:
 		k.stack = slices.Clone(k.stack)
+		k.then = f.then
 		if !f.given {
 			k.at = siteOf(f.in, k.x, k.stack)
 		}
 		w := c.way(f.in)
 		w.leaks = append(w.leaks, k)
+		for _, tn := range k.sources {
+			if f.held {
+				w.hold(k.stack[1], c.limitedMethods(tn.Type()))
+			}
+		}
 	case c.find(k.x, k.stack, k.diag):
 		for _, tn := range k.sources {
 			c.report.Raw[nameOf(tn)] = true
@@ -210,19 +293,91 @@ func (c *checker) leaks(k leak, f fate) {
 func (c *checker) settle(functions []declaration) {
 	for _, w := range c.ways {
 		w.rebound = slices.DeleteFunc(w.rebound, func(r region) bool { // by a raw value
-			return slices.ContainsFunc(w.leaks, func(k leak) bool { return k.at.pos.IsValid() && encloses(r.assign, k.at.pos) })
+			return slices.ContainsFunc(w.leaks, func(k leak) bool { return k.at.pos.IsValid() && encloses(r.assign, k.at.pos) }) ||
+				slices.ContainsFunc(w.again, func(s site) bool { return encloses(r.assign, s.pos) })
 		})
 	}
-	c.spread(func(w *way) *bool { return &w.wraps }, (*way).isWrapped)
-	c.spread(func(w *way) *bool { return &w.leaves }, (*way).escaped)
-	for _, w := range c.ways {
+	for _, w := range slices.Collect(maps.Values(c.ways)) {
+		if w.decl != nil {
+			c.holds(w)
+		}
+	}
+	for again := true; again; again = c.unbind() {
+		c.spread(func(w *way) *bool { return &w.wraps }, c.isWrapped)
+		c.spread(func(w *way) *bool { return &w.carries }, c.isReturned)
+	}
+	c.spread(func(w *way) *bool { return &w.leaves }, c.escaped)
+	for _, w := range slices.Collect(maps.Values(c.ways)) {
 		for _, k := range w.leaks {
-			if w.escaped(k.at) || !c.follows(w.v) || w.param && !w.isWrapped(k.at) {
+			f := &fate{in: w.v, at: k.at}
+			if !k.at.pos.IsValid() { // by a call
+				f = &fate{in: w.v, given: true, then: k.then}
+			}
+			if c.leaves(f) || c.goesBack(f) || w.decl == nil && !c.follows(w.v) || w.param && !c.wraps(f) {
 				c.leaks(k, fate{})
 			}
 		}
 	}
 	c.settleInstances(functions)
+}
+
+// unbind forgets the assignments of what a function returns with a raw value inside, of
+// which spread has found out, and reports whether there were any.
+func (c *checker) unbind() bool {
+	changed := false
+	assigned := func(pos token.Pos, f *fate) {
+		for f != nil && f.given && c.way(f.in).carries {
+			f = f.then
+		}
+		if f == nil || f.in == nil || f.given {
+			return
+		}
+		w := c.way(f.in)
+		n := len(w.rebound)
+		w.rebound = slices.DeleteFunc(w.rebound, func(r region) bool { return encloses(r.assign, pos) })
+		changed = changed || len(w.rebound) < n
+	}
+	for _, w := range slices.Collect(maps.Values(c.ways)) {
+		for _, g := range w.given {
+			assigned(g.pos, &g.fate)
+		}
+		for _, k := range w.leaks {
+			if w.carries {
+				assigned(k.x.Pos(), k.then)
+			}
+		}
+	}
+	return changed
+}
+
+// hold notes that a variable, which decl declares, holds values with methods.
+func (w *way) hold(decl ast.Node, methods []string) {
+	w.decl = decl
+	w.methods = append(w.methods, methods...)
+}
+
+// holds looks at the uses of a variable that holds raw values.
+func (c *checker) holds(w *way) {
+	ast.PreorderStack(w.decl, nil, func(n ast.Node, stack []ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		if !ok || c.TypesInfo.Uses[id] != w.v {
+			return true
+		}
+		at := siteOf(w.v, id, stack)
+		switch f := c.fateHeld(id, true, w.methods, stack); {
+		case f.wrapped:
+			w.wrapped = append(w.wrapped, at)
+		case f.kept:
+		case f.in != nil && f.given:
+			w.given = append(w.given, gift{at, f})
+		case f.in != nil && isLocal(f.in):
+			f.at = siteOf(f.in, id, stack)
+			w.given = append(w.given, gift{at, f})
+		default:
+			w.escapes = append(w.escapes, at)
+		}
+		return true
+	})
 }
 
 // spread finds out what is true of parameters, as it may be of one that is given to
@@ -245,8 +400,13 @@ func (c *checker) onlyWraps(functions []declaration) {
 		fn := d.fn
 		f := new(wrapsParams)
 		for i := range fn.Signature().Params().Len() {
-			if w := c.ways[fn.Signature().Params().At(i)]; w != nil && w.wraps && !w.leaves {
-				f.Params = append(f.Params, i)
+			if w := c.ways[fn.Signature().Params().At(i)]; w != nil && !w.leaves {
+				switch {
+				case w.carries:
+					f.Carries = append(f.Carries, i)
+				case w.wraps:
+					f.Params = append(f.Params, i)
+				}
 			}
 		}
 		for i := range fn.Signature().TypeParams().Len() {
@@ -254,7 +414,7 @@ func (c *checker) onlyWraps(functions []declaration) {
 				f.Types = append(f.Types, i)
 			}
 		}
-		if len(f.Params)+len(f.Types) > 0 {
+		if len(f.Params)+len(f.Types)+len(f.Carries) > 0 {
 			c.ExportObjectFact(fn, f)
 		}
 	}
