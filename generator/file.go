@@ -161,7 +161,7 @@ func (f *file) render() ([]byte, error) {
 	if err := out.Render(&b); err != nil {
 		return nil, err
 	}
-	return withoutRepeats(b.Bytes()), nil
+	return tidied(b.Bytes()), nil
 }
 
 // header returns the lines before the package clause.

@@ -8,8 +8,11 @@
 package generator
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"go/format"
+	"go/scanner"
 	"go/types"
 	"maps"
 	"path/filepath"
@@ -145,7 +148,7 @@ func renderPackage(p *parser.Package) ([]File, error) {
 		}
 		out, err := format.Source(src)
 		if err != nil {
-			return nil, fmt.Errorf("%w in\n%s", err, src)
+			return nil, fmt.Errorf("%w in %q", err, lineOf(src, err))
 		}
 		if err := f.comparePlan(out); err != nil {
 			return nil, err
@@ -156,6 +159,16 @@ func renderPackage(p *parser.Package) ([]File, error) {
 		files = append(files, File{Path: filepath.Join(p.Dir, scan.OutputFor(f.constraint)), Content: out})
 	}
 	return files, nil
+}
+
+// lineOf returns the line of src that err, of the parser, is about.
+func lineOf(src []byte, err error) string {
+	var list scanner.ErrorList
+	if !errors.As(err, &list) || len(list) == 0 {
+		return ""
+	}
+	lines := bytes.Split(src, []byte("\n"))
+	return string(lines[max(0, min(list[0].Pos.Line, len(lines))-1)])
 }
 
 // byConstraint groups wrappers by their build constraints, those without first.

@@ -64,6 +64,12 @@ func condImports(im *imports, e *keyexpr.Expr) {
 func importing(im *imports, nodes []keyexpr.Node) *keyCode {
 	k := newKeyCode(im, newFileScope(nil), -1, nodes)
 	k.patterns = map[string]string{}
+	for _, n := range nodes {
+		// What matches may turn out not to be reached, and is declared all the same.
+		if keyexpr.Contains(n, func(n keyexpr.Node) bool { _, ok := n.(*keyexpr.Match); return ok }) {
+			im.add("regexp", "regexp")
+		}
+	}
 	return k
 }
 

@@ -134,8 +134,16 @@ func TestWhatIsAcceptedCompiles(t *testing.T) {
 	r := expressions{rand.New(rand.NewPCG(1, 2))}
 	var sources []string
 	var policies []*policy
+	texts := []string{ // in which something is known before a default or a branch that asks for it
+		"let u = user; let w = role; [u, u ?? w]", "let w = lower(id); [req.Acct.ID, req.Acct.Label() ?? w]", "let w = req.Acct; [req.Acct.ID, req.Acct.ID ?? w.ID]",
+		"let v = trim(id); req.ID == 'x' ? (req.ID ?? v) : 'q'", "let v = tick(id); user in ['x', 'y'] ? (user ?? v) : 'q'", "let m = req.Labels['x']; [req.User, req.User ?? m]",
+		"[req.Acct.ID, req.Acct.ID ?? (id matches '^a$' ? 'x' : 'y')]", "user != nil ? (user ?? (id matches '^b$' ? 'x' : 'y')) : 'z'", "[req.User, req.User ?? 'none']",
+		"req != nil ? (req.User ?? user) : 'z'", "[req.User, (req.User ?? ip), n]", "let w = req.Tags[0]; [req.User, req.User ?? w]",
+	}
 	for range 3000 {
-		text := r.key()
+		texts = append(texts, r.key())
+	}
+	for _, text := range texts {
 		k, _ := keyexpr.ParseKey(text, scope)
 		if k == nil {
 			continue
@@ -165,7 +173,7 @@ func TestWhatIsAcceptedCompiles(t *testing.T) {
 	}
 	fset := token.NewFileSet()
 	var files []*ast.File
-	for name, text := range map[string]string{"a.go": src, "key": out.String()} {
+	for name, text := range map[string]string{"a.go": src, "key": string(tidied(out.Bytes()))} {
 		file, err := parser.ParseFile(fset, name, text, 0)
 		if err != nil {
 			t.Fatal(err)

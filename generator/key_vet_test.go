@@ -91,7 +91,7 @@ func TestConditionsAreSilentForVet(t *testing.T) {
 		}
 		fmt.Fprintf(&out, "// %s\n%s\n\n", sources[i], fn.String())
 	}
-	reports := vetBools(t, pkg.Path(), src, string(withoutRepeats(out.Bytes())))
+	reports := vetBools(t, pkg.Path(), src, string(tidied(out.Bytes())))
 	for i, report := range reports {
 		if i > 10 {
 			break
