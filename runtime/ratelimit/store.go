@@ -84,6 +84,16 @@ type Op struct {
 	// Peek asks what would become of Cost, and changes nothing. It is set on all
 	// ops of a call or on none.
 	Peek bool
+	// ID, if not 0, names the call among all calls that the store knows of, so that it
+	// can be referred to when it ends. See Ender.
+	ID uint64
+	// Waits is set if a refusal is not the last word, because the call waits: it must
+	// not lock the key by Policy.Lock.
+	Waits bool
+	// Refused is set, besides Peek, if the call is refused whatever this op says, for
+	// example because it waited too long. If the op refuses it too, it must lock the
+	// key by Policy.Lock.
+	Refused bool
 
 	// Outcome is set by Store.Take.
 	Outcome Outcome

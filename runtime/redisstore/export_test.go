@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -51,7 +52,11 @@ func (s *Store) Command(name string, ops []ratelimit.Op) []any {
 	for i := range ops {
 		cmd = append(cmd, s.key(ops[i].Policy, ops[i].Key))
 	}
-	return append(cmd, arguments(ops)...)
+	args, err := s.arguments(ops, time.Now())
+	if err != nil {
+		panic(err)
+	}
+	return append(cmd, args...)
 }
 
 // OnceCmd returns args, an EVALSHA or EVAL, as the command that is sent.

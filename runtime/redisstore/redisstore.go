@@ -65,6 +65,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -86,6 +88,9 @@ type Store struct {
 	prefix string
 	// sharded is set unless any keys can be in one command.
 	sharded bool
+
+	calendars sync.Map     // *ratelimit.Calendar, by calendarKey
+	ahead     atomic.Int64 // µs by which the servers' clocks are ahead of ours, as far as calendars need to know
 }
 
 var _ ratelimit.Store = (*Store)(nil)
@@ -123,7 +128,7 @@ func (s *Store) Take(ctx context.Context, ops []ratelimit.Op) error {
 			return fmt.Errorf("%s: %w", s.server(), ErrSlots)
 		}
 	}
-	reply, err := s.script.run(ctx, s.client, keys, arguments(ops))
+	reply, err := s.decide(ctx, keys, ops)
 	if err == nil {
 		err = readOutcomes(reply, ops)
 	}

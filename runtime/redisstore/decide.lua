@@ -1,0 +1,64 @@
+if #KEYS == 0 then
+  complain('wrong number of arguments')
+end
+
+local ops, a, more = {}, 1
+for i = 1, #KEYS do
+  local op = {number = i, algorithm = ARGV[a]}
+  local name, flags = op.algorithm, integer(a + 5, 0, 63)
+  op.window = integer(a + 2, 1, MAX_WINDOW)
+  op.shadow = fmod(flags, 2) == 1
+  op.run = algorithms[name]
+  if op.run and flags < 4 then
+    op.limit = integer(a + 1, 1, name == 'log' and MAX_LOG_LIMIT or MAX_LIMIT)
+    if name == 'bucket' then
+      op.capacity = integer(a + 3, 1, MAX_LIMIT)
+      if op.capacity * op.limit >= EXACT or op.capacity * op.window / op.limit >= MAX_WINDOW + 1 then
+        complain('ARGV[' .. a + 3 .. '] is too large for the limit and window')
+      end
+    else
+      op.capacity = integer(a + 3, op.limit, op.limit)
+    end
+    op.cost = integer(a + 4, 0, op.capacity)
+    op.charges = flags < 2 and op.cost > 0
+    op.changes = op.charges
+    a = a + 6
+  else
+    more = more or records()
+    a = more(op, a, flags)
+  end
+  ops[i] = op
+end
+if a ~= #ARGV + 1 then
+  complain('wrong number of arguments')
+end
+
+local admitted = true
+for i, op in ipairs(ops) do
+  local raw = redis.pcall('GET', KEYS[i])
+  if type(raw) == 'table' then
+    complain('KEYS[' .. i .. ']: ' .. raw.err)
+  end
+  op.run(op, raw)
+  admitted = admitted and (op.allowed or op.shadow)
+end
+
+local reply = {}
+for i, op in ipairs(ops) do
+  local write = admitted and op.allowed and op.charges
+  if write then
+    op.charge()
+  else
+    write = op.refuse and op.refuse() or op.moved and op.changes
+  end
+  local reset = op.reset()
+  if write then
+    local ttl = ceil((op.t - now + reset) / 1000)
+    redis.call('SET', KEYS[i], op.encode(), 'PX', string.format('%.0f', ttl))
+  end
+  reply[4 * i - 3] = op.allowed and 1 or 0
+  reply[4 * i - 2] = op.remaining()
+  reply[4 * i - 1] = op.allowed and (op.delay or 0) or op.retry
+  reply[4 * i] = reset
+end
+return reply
