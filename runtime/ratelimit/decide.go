@@ -16,6 +16,7 @@ type gate struct {
 	counters   []*counter
 	directives []string // of the counters
 	store      Store    // nil: in memory
+	enders     *enders  // of a store that is an Ender, or nil
 	open       bool     // admits at once
 	fast       *counter // of a gate for which Allow can go straight to memory
 	quick      bool     // so can AllowAll
@@ -35,6 +36,7 @@ type call struct {
 	full bool   // the decision of an admission is wanted
 	ends bool   // something may end what is charged
 	id   uint64 // by this; set when it is charged
+	far  bool   // the store decided, and not the limiter in its place
 
 	decision Decision
 	speaker  *counter      // that the decision is of, or nil

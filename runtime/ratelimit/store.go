@@ -42,6 +42,9 @@ func supports(s Store, p *Policy) error {
 		return s.Supports(p)
 	}
 	a := p.algorithm()
+	if what := needsEnder(p); what != "" {
+		return errors.New(what)
+	}
 	for _, o := range []struct {
 		used bool
 		name string
@@ -61,8 +64,8 @@ func supports(s Store, p *Policy) error {
 	return nil
 }
 
-// needsMemory returns what of p no Store supports: what follows a call.
-func needsMemory(p *Policy) string {
+// needsEnder returns what of p only an Ender supports: what follows a call.
+func needsEnder(p *Policy) string {
 	switch {
 	case p.Algorithm == Concurrency || p.Algorithm == TimeQuota:
 		return "algorithm " + string(p.Algorithm)

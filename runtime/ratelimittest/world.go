@@ -50,7 +50,7 @@ func newWorld(t *testing.T, rt *rapid.T, s Subject, policies []ratelimit.Policy)
 	for i := range policies {
 		p := &policies[i]
 		w.singles = append(w.singles, w.newGate(policies[i:i+1]))
-		w.permits = w.permits || ends(p)
+		w.permits = w.permits || ends(p) || p.CostAfter
 	}
 	w.permits = w.permits || s.After && rapid.Bool().Draw(rt, "permits")
 	w.setTime((firstTime + lastTime) / 2)
@@ -200,7 +200,18 @@ func (w *world) end() bool {
 	}
 	r.permit.Release()
 	r.permit.Release()
+	w.settle(r)
 	return true
+}
+
+// settle asks for what has happened to a call to have happened: a decision comes after
+// what was given back before under its keys.
+func (w *world) settle(r *running) {
+	for i, gate := range w.singles {
+		if _, err := gate.Peek(context.Background(), w.charge(i, r.keys[i], asked{limit: 1})); err != nil {
+			w.rt.Fatal(err)
+		}
+	}
 }
 
 // chargeAfter charges a running call more.
@@ -213,7 +224,7 @@ func (w *world) chargeAfter(r *running) {
 		}
 		units := rapid.Int64Range(-1, 2*most).Draw(w.rt, "units")
 		r.permit.Charge(i, units)
-		if units <= 0 || !r.admitted[i] || p.Warmup > 0 || p.Algorithm == ratelimit.LeakyBucket ||
+		if units <= 0 || !r.admitted[i] || !w.s.After && !p.CostAfter || p.Warmup > 0 || p.Algorithm == ratelimit.LeakyBucket ||
 			p.Algorithm == ratelimit.Concurrency || p.Algorithm == ratelimit.TimeQuota {
 			continue
 		}
@@ -224,6 +235,7 @@ func (w *world) chargeAfter(r *running) {
 		a.cost = units
 		w.beliefs(i, r.keys[i]).decide(w.now, a, true, true, 0)
 	}
+	w.settle(r)
 }
 
 // call makes one call, and compares it with what the oracle says.

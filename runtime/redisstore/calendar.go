@@ -5,16 +5,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
-// decide has the script decide ops. Where the windows of the calendar that it was
+// run has the script do what the arguments say, which are made for a time. Where the windows of the calendar that it was
 // given are too far from the server's time, it has done nothing, and says what time it
 // is there: then it is asked once more, and later calls know.
-func (s *Store) decide(ctx context.Context, keys []string, ops []ratelimit.Op) (any, error) {
+func (s *Store) run(ctx context.Context, keys []string, arguments func(at time.Time) ([]any, error)) (any, error) {
 	for again := false; ; again = true {
-		args, err := s.arguments(ops, time.Now().Add(time.Duration(s.ahead.Load())*time.Microsecond))
+		args, err := arguments(time.Now().Add(time.Duration(s.ahead.Load()) * time.Microsecond))
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,11 @@ if #KEYS == 0 then
   complain('wrong number of arguments')
 end
 
+if ARGV[1] == 'end' then
+  local _, finish = records()
+  return finish()
+end
+
 local ops, a, more = {}, 1
 for i = 1, #KEYS do
   local op = {number = i, algorithm = ARGV[a]}

@@ -22,6 +22,7 @@ local redis = {
       local now = tonumber(real.call('GET', KEYS[1]:match('^(.-){') .. 'now') or '0')
       return {math.floor(now / 1000000), math.fmod(now, 1000000)}
     end
+    if name == 'DEL' then return real.call(name, key) end
     return real.call(name, key, value, px, string.format('%.0f', ttl + 3600000))
   end,
 }

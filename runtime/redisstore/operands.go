@@ -86,13 +86,7 @@ func (s *Store) arguments(ops []ratelimit.Op, at time.Time) ([]any, error) {
 		if !plain {
 			flags |= recordFlags(op)
 		}
-		limit, capacity := p.Limit, p.Capacity()
-		if p.Dynamic {
-			limit = op.Limit
-			if p.Burst == 0 && p.Algorithm != ratelimit.TimeQuota {
-				capacity = limit
-			}
-		}
+		limit, capacity := limits(p, op.Limit)
 		args = append(args, name, limit, window(p), capacity, op.Cost, flags)
 		if plain {
 			continue
@@ -103,6 +97,18 @@ func (s *Store) arguments(ops []ratelimit.Op, at time.Time) ([]any, error) {
 		}
 	}
 	return args, nil
+}
+
+// limits returns the limit and the capacity of a call that brings a limit.
+func limits(p *ratelimit.Policy, brings int64) (limit, capacity int64) {
+	limit, capacity = p.Limit, p.Capacity()
+	if p.Dynamic {
+		limit = brings
+		if p.Burst == 0 && p.Algorithm != ratelimit.TimeQuota {
+			capacity = limit
+		}
+	}
+	return limit, capacity
 }
 
 func recordFlags(op *ratelimit.Op) (flags int) {

@@ -578,7 +578,7 @@ local function records()
     end
 
     local function serving(r, t)
-      return (muldiv(t - r.base, r.den, r.num))
+      return (muldiv(max(t - r.base, 0), r.den, r.num))
     end
 
     local function holes(r)
@@ -938,13 +938,18 @@ local function records()
 
   local rules = {}
 
-  -- Has op find in raw what it decides on, as algorithms of plain.lua do.
-  local function load(op, raw)
+  local function ruleOf(op)
     local rule = rules[op.algorithm]
     if not rule then
       rule = build[op.algorithm]()
       rules[op.algorithm] = rule
     end
+    return rule
+  end
+
+  -- Has op find in raw what it decides on, as algorithms of plain.lua do.
+  local function load(op, raw)
+    local rule = ruleOf(op)
     local r = raw and decode(op, rule, raw)
     op.t = now
     if r and now >= clears(op, rule, r) then r = nil end
@@ -981,7 +986,7 @@ local function records()
       return min(w, EXACT)
     end
 
-    op.allowed = not locked() and rule.admits(op, r, op.cost)
+    op.allowed = op.ending or not locked() and rule.admits(op, r, op.cost)
     if not op.allowed then
       op.retry = wait()
     elseif rule.delay then
@@ -1065,9 +1070,16 @@ local function records()
     return a
   end
 
+  local function flagged(op, flags)
+    local peek = bit(flags, 2)
+    op.charges = not peek and op.cost > 0
+    op.changes = op.charges or bit(flags, 16) and op.cost > 0
+    op.locking, op.ends = not bit(flags, 8), bit(flags, 32)
+  end
+
   -- Reads what there is to know of op, from the a-th argument on, and returns the
   -- number of the first argument that follows.
-  return function(op, a, flags)
+  local function read(op, a, flags)
     local name = op.algorithm
     local greatest = MAX_LIMIT
     if name == 'log' or name == 'log+' then
@@ -1083,11 +1095,12 @@ local function records()
     else
       op.capacity = integer(a + 3, op.limit, op.limit)
     end
-    op.cost = integer(a + 4, 0, op.capacity)
-    local peek = bit(flags, 2)
-    op.charges = not peek and op.cost > 0
-    op.changes = op.charges or bit(flags, 16) and op.cost > 0
-    op.locking, op.ends = not bit(flags, 8), bit(flags, 32)
+    if not flags then
+      op.cost = integer(a + 4, 0, EXACT)
+    else
+      op.cost = integer(a + 4, 0, op.capacity)
+      flagged(op, flags)
+    end
     if op.run and name ~= 'bucket' then return a + 6 end
     if not build[name] then
       complain('ARGV[' .. a .. '] is not an algorithm')
@@ -1095,5 +1108,92 @@ local function records()
     op.run = load
     return operands(op, a + 6)
   end
+
+  -- Endings are what becomes of a call after it was admitted: of the hold at p of the
+  -- state r, where it is known.
+  local endings = {}
+
+  function endings.back(op, rule, r, p)
+    rule.giveBack(op, r, p)
+    if r.locks > 0 and rule.clear(op, r) == -NEVER then
+      r.last = r.locked -- nothing else is recorded
+    end
+  end
+
+  function endings.keep(_, _, r, p)
+    drop(r, p)
+  end
+
+  function endings.finish(op, rule, r, p)
+    if rule.finish then rule.finish(r, p, op.cost) end
+  end
+
+  function endings.leave(_, rule, r, p)
+    if rule.leave then rule.leave(r, p, now) end
+  end
+
+  function endings.renew(op, rule, r, p)
+    if rule.renew then rule.renew(op, r, p) end
+  end
+
+  local function write(op, state, ttl)
+    if ttl > 0 then
+      redis.call('SET', KEYS[op.number], state, 'PX', string.format('%.0f', ceil(min(ttl, EXACT) / 1000)))
+    else
+      redis.call('DEL', KEYS[op.number])
+    end
+  end
+
+  local function finish(op)
+    local raw = redis.pcall('GET', KEYS[op.number])
+    if type(raw) == 'table' then
+      complain('KEYS[' .. op.number .. ']: ' .. raw.err)
+    end
+    if op.ending == 'charge' then
+      op.cost = min(op.cost, 2 * MAX_LIMIT) -- which is above every capacity
+      load(op, raw)
+      if op.cost > 0 then
+        op.charge()
+        write(op, op.encode(), op.t - now + op.reset())
+      end
+      return
+    end
+    if not raw or not op.id then return end
+    local rule = ruleOf(op)
+    local r = decode(op, rule, raw)
+    local p = find(r, op.id)
+    if p then
+      op.t = r.last > now and r.last - now <= op.window and r.last or now
+      endings[op.ending](op, rule, r, p)
+      write(op, encode(rule, r), clears(op, rule, r) - now)
+    end
+  end
+
+  -- Does what ARGV says after 'end': for each key what it says of a limit, but with
+  -- units in place of the cost, and an ending in place of the flags. Keys may be there
+  -- more than once. What cannot be done is an error after all others are done.
+  local function finishAll()
+    local ops, a, failure = {}, 2
+    for i = 1, #KEYS do
+      local op = {number = i, algorithm = ARGV[a], ending = ARGV[a + 5]}
+      if op.ending ~= 'charge' and not endings[op.ending or ''] then
+        complain('ARGV[' .. a + 5 .. '] is not an ending')
+      end
+      op.window = integer(a + 2, 1, MAX_WINDOW)
+      a = read(op, a)
+      ops[i] = op
+    end
+    if a ~= #ARGV + 1 then
+      complain('wrong number of arguments')
+    end
+    for _, op in ipairs(ops) do
+      local ok, err = pcall(finish, op)
+      if not ok then failure = failure or err end
+    end
+    if failure then error(failure, 0) end
+    return #ops
+  end
+
+  return read, finishAll
 end
 

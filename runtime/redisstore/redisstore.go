@@ -67,6 +67,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -93,7 +94,10 @@ type Store struct {
 	ahead     atomic.Int64 // µs by which the servers' clocks are ahead of ours, as far as calendars need to know
 }
 
-var _ ratelimit.Store = (*Store)(nil)
+var (
+	_ ratelimit.Ender     = (*Store)(nil)
+	_ ratelimit.Supporter = (*Store)(nil)
+)
 
 // Option changes a Store that is being made.
 type Option func(*Store)
@@ -128,7 +132,7 @@ func (s *Store) Take(ctx context.Context, ops []ratelimit.Op) error {
 			return fmt.Errorf("%s: %w", s.server(), ErrSlots)
 		}
 	}
-	reply, err := s.decide(ctx, keys, ops)
+	reply, err := s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.arguments(ops, at) })
 	if err == nil {
 		err = readOutcomes(reply, ops)
 	}
