@@ -57,7 +57,7 @@ for i, op in ipairs(ops) do
     write = op.refuse and op.refuse() or op.moved and op.changes
   end
   local reset = op.reset()
-  if write then
+  if write and reset > 0 then
     local ttl = ceil((op.t - now + reset) / 1000)
     redis.call('SET', KEYS[i], op.encode(), 'PX', string.format('%.0f', ttl))
   end

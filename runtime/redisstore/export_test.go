@@ -64,3 +64,16 @@ func (s *Store) Command(name string, ops []ratelimit.Op) []any {
 func OnceCmd(args []any) redis.Cmder {
 	return &onceCmd{redis.NewCmd(context.Background(), args...)}
 }
+
+// EndCommand returns the EVAL that does ends.
+func (s *Store) EndCommand(ends []ratelimit.End) []any {
+	cmd := []any{"eval", s.script.source, strconv.Itoa(len(ends))}
+	for i := range ends {
+		cmd = append(cmd, s.key(ends[i].Policy, ends[i].Key))
+	}
+	args, err := s.endArguments(ends, time.Now())
+	if err != nil {
+		panic(err)
+	}
+	return append(cmd, args...)
+}

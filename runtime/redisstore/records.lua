@@ -137,7 +137,7 @@ local function records()
     end
 
     function rule.check(r)
-      return fmod(#r.rest, SIZE) == 0
+      return fmod(#r.rest, SIZE) == 0 and (r.rest ~= '' or r.locks > 0)
     end
 
     function rule.used(op, r)
@@ -307,7 +307,7 @@ local function records()
     end
 
     function rule.check(r)
-      return r.length > 0 and r.count > 0 and r.count <= 61 and (r.rest == '' or #r.rest == 4 * r.count)
+      return r.length > 0 and r.count > 0 and r.count <= 61 and (r.rest == '' and r.locks > 0 or #r.rest == 4 * r.count)
     end
 
     function rule.used(op, r)
@@ -1151,6 +1151,7 @@ local function records()
     end
     if op.ending == 'charge' then
       op.cost = min(op.cost, 2 * MAX_LIMIT) -- which is above every capacity
+      op.id = nil -- it is not given back
       load(op, raw)
       if op.cost > 0 then
         op.charge()
