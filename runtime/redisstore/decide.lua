@@ -13,8 +13,7 @@ for i = 1, #KEYS do
   local name, flags = op.algorithm, integer(a + 5, 0, 63)
   op.window = integer(a + 2, 1, MAX_WINDOW)
   op.shadow = fmod(flags, 2) == 1
-  op.run = algorithms[name]
-  if op.run and flags < 4 then
+  if flags < 4 and algorithms[name] then
     op.limit = integer(a + 1, 1, name == 'log' and MAX_LOG_LIMIT or MAX_LIMIT)
     if name == 'bucket' then
       op.capacity = integer(a + 3, 1, MAX_LIMIT)
@@ -26,7 +25,6 @@ for i = 1, #KEYS do
     end
     op.cost = integer(a + 4, 0, op.capacity)
     op.charges = flags < 2 and op.cost > 0
-    op.changes = op.charges
     a = a + 6
   else
     more = more or records()
@@ -39,22 +37,25 @@ if a ~= #ARGV + 1 then
 end
 
 local admitted = true
-for i, op in ipairs(ops) do
+for i = 1, #ops do
+  local op = ops[i]
   local raw = redis.pcall('GET', KEYS[i])
   if type(raw) == 'table' then
     complain('KEYS[' .. i .. ']: ' .. raw.err)
   end
-  op.run(op, raw)
+  local run = op.run or algorithms[op.algorithm]
+  run(op, raw)
   admitted = admitted and (op.allowed or op.shadow)
 end
 
 local reply = {}
-for i, op in ipairs(ops) do
+for i = 1, #ops do
+  local op = ops[i]
   local write = admitted and op.allowed and op.charges
   if write then
     op.charge()
   else
-    write = op.refuse and op.refuse() or op.moved and op.changes
+    write = op.refuse and op.refuse() or op.moved and (op.changes or op.charges)
   end
   local reset = op.reset()
   if write and reset > 0 then

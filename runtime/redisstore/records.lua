@@ -1101,7 +1101,7 @@ local function records()
       op.cost = integer(a + 4, 0, op.capacity)
       flagged(op, flags)
     end
-    if op.run and name ~= 'bucket' then return a + 6 end
+    if algorithms[name] and name ~= 'bucket' and flags then return a + 6 end
     if not build[name] then
       complain('ARGV[' .. a .. '] is not an algorithm')
     end
