@@ -2,12 +2,13 @@ if #KEYS == 0 then
   complain('wrong number of arguments')
 end
 
+local ops, a, more, reserves = {}, 1
 if ARGV[1] == 'end' then
   local _, finish = records()
   return finish()
+elseif ARGV[1] == 'reserve' then
+  reserves, a = true, 2
 end
-
-local ops, a, more = {}, 1
 for i = 1, #KEYS do
   local op = {number = i, algorithm = ARGV[a]}
   local name, flags = op.algorithm, integer(a + 5, 0, 63)
@@ -66,5 +67,10 @@ for i = 1, #ops do
   reply[4 * i - 2] = op.remaining()
   reply[4 * i - 1] = op.allowed and (op.delay or 0) or op.retry
   reply[4 * i] = reset
+end
+if reserves then
+  for i = 1, #ops do
+    reply[4 * #ops + i] = ops[i].t
+  end
 end
 return reply

@@ -79,20 +79,23 @@ func (s *Store) endArguments(ends []ratelimit.End, at time.Time) ([]any, error) 
 	args := make([]any, 0, 1+10*len(ends))
 	args = append(args, "end")
 	for i := range ends {
-		e := &ends[i]
-		p := e.Policy
-		if int(e.What) >= len(endings) || isPlain(form(p)) {
-			return nil, fmt.Errorf("policy %q does not know how to end a call by %d", p.ID, e.What)
-		}
-		limit, capacity := limits(p, e.Limit)
-		if limit == ratelimit.Unlimited || limit == ratelimit.Blocked {
-			limit, capacity = 1, 1 // by an update; what was charged before is given back
-		}
-		args = append(args, form(p), limit, window(p), capacity, e.Units, endings[e.What])
 		var err error
-		if args, err = s.operands(args, p, e.ID, at); err != nil {
+		if args, err = s.appendEnd(args, &ends[i], at); err != nil {
 			return nil, err
 		}
 	}
 	return args, nil
+}
+
+func (s *Store) appendEnd(args []any, e *ratelimit.End, at time.Time) ([]any, error) {
+	p := e.Policy
+	if int(e.What) >= len(endings) || isPlain(form(p)) {
+		return nil, fmt.Errorf("policy %q does not know how to end a call by %d", p.ID, e.What)
+	}
+	limit, capacity := limits(p, e.Limit)
+	if limit == ratelimit.Unlimited || limit == ratelimit.Blocked {
+		limit, capacity = 1, 1 // by an update; what was charged before is given back
+	}
+	args = append(args, form(p), limit, window(p), capacity, e.Units, endings[e.What])
+	return s.operands(args, p, e.ID, at)
 }

@@ -23,6 +23,7 @@ local redis = {
       return {math.floor(now / 1000000), math.fmod(now, 1000000)}
     end
     if name == 'DEL' then return real.call(name, key) end
+    if px == 'KEEPTTL' then return real.call(name, key, value, px) end
     return real.call(name, key, value, px, string.format('%.0f', ttl + 3600000))
   end,
 }
@@ -76,4 +77,10 @@ func (s *Store) EndCommand(ends []ratelimit.End) []any {
 		panic(err)
 	}
 	return append(cmd, args...)
+}
+
+// Apart has s treat keys with different tags as if they lived on different servers.
+func (s *Store) Apart() *Store {
+	s.sharded = true
+	return s
 }

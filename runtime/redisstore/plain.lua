@@ -17,6 +17,10 @@
 --          would admit this cost or, if it does, how long the call waits for its
 --          turn; after how many its state is as new.
 --
+-- If ARGV[1] is 'reserve', all that was said of ARGV follows, and of the reply, the
+-- time of the decision for each key. If it is 'end', ARGV tells what becomes of calls
+-- that were admitted; see the end of records.lua.
+--
 -- Times are microseconds. All numbers are integers below 2^53, which a Lua number
 -- holds exactly, and so are their products, under the bounds checked below.
 -- math.fmod is exact; the operator % is not where the quotient is large.

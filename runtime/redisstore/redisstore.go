@@ -50,12 +50,14 @@
 //
 // # Cluster and Ring
 //
-// The policies of one call are decided where their hash tag lives, and so must
-// share it: Take returns [ErrSlots], and asks no server, for a call that is counted
-// under different keys. Either give the policies of such a method one key, or name
-// a hash tag in the prefix, as in WithPrefix("{limits}:"), at the price that one
-// node then holds all counters. Any client that is not a *redis.Client is held to
-// this rule.
+// The policies of one call are decided where their hash tag lives. If they share it,
+// they are decided as one. If they do not, since the call is counted under different
+// keys, they are asked in their order, and charged at once; when one refuses, what those
+// before it were charged is given back, by a command more each. Meanwhile others may be
+// refused for a call that is not admitted; nobody is admitted too much, also if the
+// process dies in between. To decide such calls as one, name a hash tag in the prefix,
+// as in WithPrefix("{limits}:"), at the price that one node then holds all counters.
+// So it is for any client that is not a *redis.Client.
 package redisstore
 
 import (
@@ -73,10 +75,6 @@ import (
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
-
-// ErrSlots is the error of a call on a cluster or ring whose policies count under
-// keys that live on different nodes.
-var ErrSlots = errors.New("the policies of the call have different keys, which a cluster cannot decide as one")
 
 // DefaultPrefix begins every key of a Store without WithPrefix.
 const DefaultPrefix = "ratelimit:"
@@ -119,18 +117,21 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 	return s
 }
 
-// Take implements [ratelimit.Store] by one command. Outcomes are set only if it
+// Take implements [ratelimit.Store] by one command, or where the keys live apart, one
+// for each place. Outcomes are set only if it
 // returns nil. A ctx that is done is an error, and nothing is sent.
 func (s *Store) Take(ctx context.Context, ops []ratelimit.Op) error {
 	if err := s.ready(ctx); err != nil || len(ops) == 0 {
 		return err
 	}
 	keys := make([]string, len(ops))
+	apart := false
 	for i := range ops {
 		keys[i] = s.key(ops[i].Policy, ops[i].Key)
-		if s.sharded && hashTag(keys[i]) != hashTag(keys[0]) {
-			return fmt.Errorf("%s: %w", s.server(), ErrSlots)
-		}
+		apart = apart || s.sharded && hashTag(keys[i]) != hashTag(keys[0])
+	}
+	if apart {
+		return s.takeApart(ctx, ops, keys)
 	}
 	reply, err := s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.arguments(ops, at) })
 	if err == nil {
