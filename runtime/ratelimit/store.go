@@ -29,7 +29,8 @@ type Store interface {
 
 // Supporter is implemented by a Store that supports other policies than SlidingLog,
 // FixedWindow and TokenBucket with a Limit, a Window and a Burst, which is what a
-// Store without this method is taken to support.
+// Store without this method is taken to support. Policies whose calls end, it can
+// support only if it is an Ender.
 type Supporter interface {
 	// Supports returns nil, or an error that says what of p, which is valid, the
 	// store does not support. It is called when gates are made.

@@ -168,36 +168,6 @@ func (s *Store) operands(args []any, p *ratelimit.Policy, id uint64, at time.Tim
 	return args, nil
 }
 
-// calendarKey is what a calendar depends on.
-type calendarKey struct {
-	align ratelimit.Align
-	tz    string
-}
-
-// windows appends the bounds of the window of p's calendar that at is in, of the one
-// before it and of the two after it: time for a key may be ahead of the clock by the
-// usual length of a window.
-func (s *Store) windows(args []any, p *ratelimit.Policy, at time.Time) ([]any, error) {
-	key := calendarKey{p.Align, p.TZ}
-	known, ok := s.calendars.Load(key)
-	if !ok {
-		c, err := ratelimit.NewCalendar(p)
-		if err != nil {
-			return nil, fmt.Errorf("redisstore: policy %q: %w", p.ID, err)
-		}
-		known, _ = s.calendars.LoadOrStore(key, c)
-	}
-	c := known.(*ratelimit.Calendar)
-	begin, end := c.Window(at)
-	before, _ := c.Window(begin.Add(-time.Microsecond))
-	_, next := c.Window(end)
-	_, last := c.Window(next)
-	for _, t := range []time.Time{before, begin, end, next, last} {
-		args = append(args, t.UnixMicro())
-	}
-	return args, nil
-}
-
 // mostRemaining is the greatest Outcome.Remaining that makes sense of op.
 func mostRemaining(op *ratelimit.Op) int64 {
 	p := op.Policy

@@ -527,7 +527,7 @@ local function records()
 
     function rule.decode(op, raw)
       if #raw ~= 30 then foreign(op) end
-      local r = {holds = ''}
+      local r = {holds = '', rest = '', size = 33, locks = 0}
       local q, m
       r.last, q, m, r.window, r.limit = unpack('>I7I7I4I7I4', raw, 2)
       r.base = r.last
