@@ -105,7 +105,8 @@ type Op struct {
 
 // Outcome is what a policy says about a call. The fields are those of Decision.
 // After a call that was admitted they speak of the state after the charge, and
-// after one that was refused, of the state as it stays.
+// after one that was refused, of the state as it stays. A wait of more than 2^53 µs,
+// some 285 years, may be told as a longer one.
 type Outcome struct {
 	// Allowed tells whether this policy alone would admit the call. The call as a
 	// whole is admitted iff every policy in Enforce mode allows it; only then are

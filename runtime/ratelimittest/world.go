@@ -84,6 +84,7 @@ func (w *world) beliefs(i int, key string) *beliefs {
 	id := state{i, key}
 	if w.states[id] == nil {
 		w.states[id] = newBeliefs(&w.policies[i])
+		w.states[id].rough = !w.s.After
 	}
 	return w.states[id]
 }
@@ -335,6 +336,9 @@ func (w *world) compare(d ratelimit.Decision, keys []string, asks []asked, allow
 				w.events = append(w.events, at+o.RetryAfter.Microseconds())
 			}
 		}
+		if !w.s.After {
+			o = roughly(o)
+		}
 		if p.Mode == ratelimit.Shadow {
 			want.Shadow = want.Shadow || !o.Allowed
 		}
@@ -366,6 +370,9 @@ func (w *world) compare(d ratelimit.Decision, keys []string, asks []asked, allow
 		}
 		return admitted
 	}
+	if !w.s.After {
+		d = w.roughly(d)
+	}
 	if !d.ResetAt.Equal(want.ResetAt) {
 		w.rt.Fatalf("asked %v for %q at %d of %+v: ResetAt %v, want %v", asks, keys, w.now, w.policies, d.ResetAt, want.ResetAt)
 	}
@@ -374,6 +381,21 @@ func (w *world) compare(d ratelimit.Decision, keys []string, asks []asked, allow
 		w.rt.Fatalf("asked %v for %q at %d of %+v:\n got %+v\nwant %+v", asks, keys, w.now, w.policies, d, want)
 	}
 	return admitted
+}
+
+// roughly is what a store may say in place of d.
+func (w *world) roughly(d ratelimit.Decision) ratelimit.Decision {
+	now := time.UnixMicro(w.now)
+	o := ratelimit.Outcome{RetryAfter: d.RetryAfter}
+	if !d.ResetAt.IsZero() {
+		o.ResetAfter = d.ResetAt.Sub(now)
+	}
+	o = roughly(o)
+	d.RetryAfter = o.RetryAfter
+	if !d.ResetAt.IsZero() {
+		d.ResetAt = now.Add(o.ResetAfter)
+	}
+	return d
 }
 
 // peek peeks at a policy alone, and narrows the beliefs by what it says.

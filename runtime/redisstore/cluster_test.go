@@ -146,6 +146,27 @@ func TestCluster(t *testing.T) {
 		t.Errorf("%d keys after a reset, want 182", n)
 	}
 
+	// Places on all nodes are given back at once.
+	var places []ratelimit.Op
+	var ends []ratelimit.End
+	p := &ratelimit.Policy{ID: "places", Algorithm: ratelimit.Concurrency, Limit: 1}
+	for i := range 30 {
+		places = append(places, ratelimit.Op{Policy: p, Key: fmt.Sprint(i), Cost: 1, ID: 1})
+		ends = append(ends, ratelimit.End{Policy: p, Key: fmt.Sprint(i), ID: 1})
+	}
+	for i, want := range []bool{true, false, true} {
+		if i == 2 {
+			if err := store.End(ctx, ends); err != nil {
+				t.Error(err)
+			}
+		}
+		for j := range places {
+			if err := store.Take(ctx, places[j:j+1]); err != nil || places[j].Outcome.Allowed != want {
+				t.Errorf("round %d, place %d: %+v, %v", i, j, places[j].Outcome, err)
+			}
+		}
+	}
+
 	moveSlot(t, nodes, cluster, store)
 }
 

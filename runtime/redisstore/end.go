@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
@@ -12,6 +14,9 @@ import (
 // maxEnds is the largest number of ends in one command, as the server does nothing
 // else meanwhile.
 const maxEnds = 64
+
+// maxEnders is how many of the places where keys live are told at a time.
+const maxEnders = 8
 
 // endings are what the script calls them.
 var endings = [...]string{
@@ -29,15 +34,33 @@ func (s *Store) End(ctx context.Context, ends []ratelimit.End) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	var errs []error
-	for _, group := range s.groups(ends) {
-		for len(group) > 0 {
-			n := min(len(group), maxEnds)
-			if err := s.end(ctx, group[:n]); err != nil {
-				errs = append(errs, err)
+	groups := s.groups(ends)
+	if len(groups) == 1 {
+		return s.endGroup(ctx, groups[0])
+	}
+	errs := make([]error, len(groups))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(len(groups), maxEnders) {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(groups)); i = next.Add(1) - 1 {
+				errs[i] = s.endGroup(ctx, groups[i])
 			}
-			group = group[n:]
+		})
+	}
+	workers.Wait()
+	return errors.Join(errs...)
+}
+
+// endGroup does ends of keys that live together.
+func (s *Store) endGroup(ctx context.Context, ends []ratelimit.End) error {
+	var errs []error
+	for len(ends) > 0 {
+		n := min(len(ends), maxEnds)
+		if err := s.end(ctx, ends[:n]); err != nil {
+			errs = append(errs, err)
 		}
+		ends = ends[n:]
 	}
 	return errors.Join(errs...)
 }

@@ -1,8 +1,8 @@
 -- Decides the limits of one call as one: each enforced limit admits it, and each
 -- limit that admits it is charged, or none is.
 --
--- This is the first of three parts of one script: the header, and the algorithms
--- that most policies use. records.lua has the others, decide.lua what is run.
+-- This is the first part of one script: the header, and the algorithms that most
+-- policies use. holds.lua begins what has the others, and decide.lua is what is run.
 --
 -- KEYS[i]  the state of the i-th limit; all keys are in one hash slot.
 -- ARGV     six for each key: algorithm, limit, window in microseconds, capacity (a
@@ -10,8 +10,8 @@
 --          shadow mode, 2 for a peek, which charges nothing, 4 for a limit that
 --          each call brings, 8 for a call that waits, whose refusal locks nothing,
 --          16 for a peek at a call that is refused in any case, which locks what
---          refuses it, and 32 for a charge that may be given back. What algorithms
---          of records.lua need besides follows: see operands there.
+--          refuses it, and 32 for a charge that may be given back. What other
+--          algorithms need besides follows: see holds.lua.
 -- Reply    four integers for each key: 1 if this limit admits the call, else 0;
 --          the greatest cost it would admit now; after how many microseconds it
 --          would admit this cost or, if it does, how long the call waits for its
@@ -19,7 +19,7 @@
 --
 -- If ARGV[1] is 'reserve', all that was said of ARGV follows, and of the reply, the
 -- time of the decision for each key. If it is 'end', ARGV tells what becomes of calls
--- that were admitted; see the end of records.lua.
+-- that were admitted; see ends.lua.
 --
 -- Times are microseconds. All numbers are integers below 2^53, which a Lua number
 -- holds exactly, and so are their products, under the bounds checked below.

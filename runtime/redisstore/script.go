@@ -3,9 +3,10 @@ package redisstore
 import (
 	"context"
 	"crypto/sha1"
-	_ "embed"
+	"embed"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,20 +14,34 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
-//go:embed plain.lua
-var plainLua string
+//go:embed *.lua
+var sources embed.FS
 
-//go:embed records.lua
-var recordsLua string
-
-//go:embed decide.lua
-var decideLua string
-
-// takeSource is the script, which is in three parts.
 var (
-	takeSource = plainLua + recordsLua + decideLua
+	takeSource = joinSources()
 	takeScript = newScript(takeSource)
 )
+
+// joinSources returns the script, which is in several files. Those between the first and
+// the last are the body of a function.
+func joinSources() string {
+	var b strings.Builder
+	add := func(name string) {
+		source, err := sources.ReadFile(name)
+		if err != nil {
+			panic(err) // it is embedded above
+		}
+		b.Write(source)
+	}
+	add("plain.lua")
+	b.WriteString("local function records()\n")
+	for _, name := range []string{"holds.lua", "windows.lua", "buckets.lua", "running.lua", "records.lua", "ends.lua"} {
+		add(name)
+	}
+	b.WriteString("end\n\n")
+	add("decide.lua")
+	return b.String()
+}
 
 // script is a Lua script and the name that a server that has seen it knows it by.
 type script struct {
