@@ -365,6 +365,7 @@ func (g *gate) reset(ctx context.Context, keys [][]byte) error {
 		}
 		g.limiter.mem.reset(c, key)
 		if g.store != nil {
+			g.enders.settle(ctx, c, string(key)) // or what was charged before comes after it
 			if err := g.store.Reset(ctx, &c.policy, string(key)); err != nil {
 				return g.failed(c, c.capacity, ErrStore, err)
 			}

@@ -160,11 +160,15 @@ func (e *enders) settle(ctx context.Context, c *counter, key string) {
 	if b == nil {
 		return
 	}
+	var never <-chan struct{}
+	if ctx != nil {
+		never = ctx.Done()
+	}
 	timer := time.NewTimer(settleTime)
 	defer timer.Stop()
 	select {
 	case <-b.done:
-	case <-ctx.Done():
+	case <-never:
 	case <-timer.C:
 		e.slow.Store(true)
 	}
