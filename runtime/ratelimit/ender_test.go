@@ -20,12 +20,17 @@ type ender struct {
 	slow time.Duration
 	ids  []uint64
 	ends []ratelimit.End
-	told []int // ends told before each take
+	told []int // ends told before each take and reset
 }
 
 func (*ender) Supports(*ratelimit.Policy) error { return nil }
 
-func (e *ender) Reset(context.Context, *ratelimit.Policy, string) error { return nil }
+func (e *ender) Reset(context.Context, *ratelimit.Policy, string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.told = append(e.told, len(e.ends))
+	return nil
+}
 
 func (e *ender) Take(_ context.Context, ops []ratelimit.Op) error {
 	e.mu.Lock()
@@ -194,8 +199,11 @@ func TestACallSeesWhatEndedBeforeInItsProcess(t *testing.T) {
 			}
 			permit.Release()
 		}
-		if !slices.Equal(e.told, []int{0, 1, 2}) {
-			t.Errorf("takes after %d ends", e.told)
+		if err := gate.Reset(t.Context(), []byte("k")); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(e.told, []int{0, 1, 2, 3}) {
+			t.Errorf("takes and a reset after %d ends", e.told)
 		}
 		// But it waits for no more than a moment, and only once.
 		time.Sleep(time.Second)

@@ -35,6 +35,25 @@ func recorded() []*ratelimit.Policy {
 	}
 }
 
+func TestEachFormHasKeysOfItsOwn(t *testing.T) {
+	t.Parallel()
+	store := redisstore.New(nil)
+	want := map[string]string{"log": "log+", "fixed": "fixed+", "bucket": "bucket+", "initial": "bucket+", "interval": "interval", "warmup": "warm",
+		"align": "aligned", "sliding": "sliding", "leaky": "leaky", "places": "concurrency", "quota": "quota"}
+	for _, p := range recorded() {
+		if got := store.KeyOf(p, "k"); got != "ratelimit:{k}"+p.ID+":"+want[p.ID] {
+			t.Errorf("%s is at %s", p.ID, got)
+		}
+		// What Limiter.Update changes does not move a key.
+		changed := *p
+		changed.Dynamic = true
+		changed.Limit, changed.Window, changed.Burst, changed.Lease = 7, time.Hour, 9, time.Hour
+		if got, was := store.KeyOf(&changed, "k"), store.KeyOf(p, "k"); got != was {
+			t.Errorf("%s moves from %s to %s", p.ID, was, got)
+		}
+	}
+}
+
 // cost is 2, or the greatest that p takes.
 func cost(p *ratelimit.Policy) int64 { return min(2, p.Capacity()) }
 
@@ -426,5 +445,49 @@ func TestAChangedPolicyOfAnyFormKeepsWhatWasCounted(t *testing.T) {
 				t.Errorf("3 more of 4: %+v", got)
 			}
 		})
+	}
+}
+
+func TestAnEndThatTheServerRefusesIsAnErrorAndLeavesTheCharge(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := connect(t, startServer(t).addr)
+	store := redisstore.New(client)
+	p := &ratelimit.Policy{ID: "p", Limit: 5, Window: time.Hour, Count: true}
+	take := func(key string, id uint64) ratelimit.Outcome {
+		t.Helper()
+		ops := []ratelimit.Op{{Policy: p, Key: key, Cost: 1, ID: id}}
+		if err := store.Take(ctx, ops); err != nil {
+			t.Fatal(err)
+		}
+		return ops[0].Outcome
+	}
+	take("k", 1)
+	take("k", 2)
+	memory := func(bytes string) {
+		t.Helper()
+		if err := client.ConfigSet(ctx, "maxmemory", bytes).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := []ratelimit.End{{Policy: p, Key: "k", ID: 1}}
+	memory("1")
+	if err := store.End(ctx, end); err == nil || !strings.Contains(err.Error(), "OOM") {
+		t.Errorf("out of memory: error %v", err)
+	}
+	memory("0")
+	if got := take("k", 0); got.Remaining != 2 {
+		t.Errorf("after an end that was not done: %+v", got)
+	}
+	// What is wrong with one key does not keep the others from being given back.
+	if err := client.Set(ctx, store.KeyOf(p, "foreign"), "hello", time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	err := store.End(ctx, []ratelimit.End{{Policy: p, Key: "foreign", ID: 1}, end[0], {Policy: p, Key: "nobody", ID: 1}})
+	if err == nil || !strings.Contains(err.Error(), "foreign") {
+		t.Errorf("a foreign key: error %v", err)
+	}
+	if got := take("k", 0); got.Remaining != 2 {
+		t.Errorf("after one was given back: %+v", got)
 	}
 }
