@@ -2,6 +2,8 @@ package ratelimit
 
 import (
 	"context"
+	"math"
+	"math/rand/v2"
 	"time"
 )
 
@@ -10,11 +12,23 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 	if ctx == nil {
 		ctx = context.Background()
 	}
+	c.far = false
+	var id uint64
 	ops := make([]Op, 0, len(charges))
-	for i := range verdicts {
-		if verdicts[i].asked {
-			ops = append(ops, g.op(i, &charges[i], c.mode == peeks || c.mode == refuses))
+	for i, counter := range g.counters {
+		if !verdicts[i].asked {
+			continue
 		}
+		op := g.op(i, &charges[i], c.mode == peeks || c.mode == refuses)
+		op.Waits, op.Refused = c.mode == tries, c.mode == refuses
+		if c.ends && g.enders != nil && (counter.ends || counter.queue != nil) {
+			if id == 0 {
+				id = 1 + rand.Uint64N(math.MaxUint64)
+			}
+			op.ID = id
+		}
+		g.enders.settle(ctx, counter, op.Key)
+		ops = append(ops, op)
 	}
 	take := g.store.Take
 	if c.mode == reserves {
@@ -25,12 +39,15 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 	}
 	if err := take(ctx, ops); err != nil {
 		c.name = ""
+		if id != 0 {
+			g.forget(charges, verdicts, id) // it may have been charged all the same
+		}
 		if err := ctx.Err(); err != nil {
 			return false, err // nobody waits for an answer
 		}
 		return g.manage(charges, c, verdicts, full, err)
 	}
-	admitted = true
+	admitted, c.id, c.far = true, id, true
 	for i, counter := range g.counters {
 		v := &verdicts[i]
 		if !v.asked {
@@ -40,6 +57,20 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 		admitted = admitted && (v.Allowed || counter.policy.Mode == Shadow)
 	}
 	return admitted, nil
+}
+
+// forget gives back what a call was charged of which the store did not say whether it
+// is admitted.
+func (g *gate) forget(charges []Charge, verdicts []verdict, id uint64) {
+	for i, c := range g.counters {
+		switch {
+		case !verdicts[i].asked || charges[i].Cost == 0:
+		case c.ends:
+			g.limiter.end(c, &charges[i], id, EndGiveBack, 0)
+		case c.queue != nil:
+			g.limiter.end(c, &charges[i], id, EndLeave, 0)
+		}
+	}
 }
 
 // asked returns the policy as a Store is to see it.

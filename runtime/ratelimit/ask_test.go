@@ -191,10 +191,10 @@ func TestPolicyThatItsStoreDoesNotSupportIsAnError(t *testing.T) {
 		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.TokenBucket, Burst: 2, Window: window}, plain, ""},
 		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.SlidingWindow, Window: window}, plain, "algorithm sliding-window"},
 		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.LeakyBucket, Window: window}, plain, "algorithm leaky-bucket"},
-		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.Concurrency}, plain, "algorithm concurrency is supported in memory only"},
-		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.TimeQuota, Window: window}, plain, "algorithm time-quota is supported in memory only"},
-		{ratelimit.Policy{Limit: 1, Window: window, Count: true}, plain, "count is supported in memory only"},
-		{ratelimit.Policy{Limit: 1, Window: window, CostAfter: true}, plain, "a cost after the call is supported in memory only"},
+		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.Concurrency}, plain, "algorithm concurrency is supported in memory and by stores that are Enders only"},
+		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.TimeQuota, Window: window}, plain, "algorithm time-quota is supported in memory and by stores that are Enders only"},
+		{ratelimit.Policy{Limit: 1, Window: window, Count: true}, plain, "count is supported in memory and by stores that are Enders only"},
+		{ratelimit.Policy{Limit: 1, Window: window, CostAfter: true}, plain, "a cost after the call is supported in memory and by stores that are Enders only"},
 		{ratelimit.Policy{Dynamic: true, Window: window}, plain, "a limit that each call brings"},
 		{ratelimit.Policy{Limit: 1, Window: window, Lock: []time.Duration{window}}, plain, "lock"},
 		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.TokenBucket, Window: window, Initial: ratelimit.Empty}, plain, "initial"},
@@ -203,7 +203,7 @@ func TestPolicyThatItsStoreDoesNotSupportIsAnError(t *testing.T) {
 		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.FixedWindow, Align: ratelimit.AlignDay}, plain, "align"},
 		{ratelimit.Policy{Dynamic: true, Window: window}, ratelimit.WithStore("far", &able{}), ""},
 		{ratelimit.Policy{Limit: 1, Algorithm: ratelimit.LeakyBucket, Window: window}, ratelimit.WithStore("far", &able{}), "algorithm leaky-bucket"},
-		{ratelimit.Policy{Limit: 1, Window: window, Count: true}, ratelimit.WithStore("far", &able{}), "count is supported in memory only"},
+		{ratelimit.Policy{Limit: 1, Window: window, Count: true}, ratelimit.WithStore("far", &able{}), "count is supported in memory and by stores that are Enders only"},
 	} {
 		c.policy.ID, c.policy.Store = "login", "far"
 		gate, err := ratelimit.New(c.store).Gate(&ratelimit.Spec{Policies: []ratelimit.Policy{c.policy}})

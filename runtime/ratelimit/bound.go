@@ -62,7 +62,7 @@ func (p Policy) Bound() Bound {
 	case FixedWindow:
 		b.rule, b.gap = boundWindow, 1
 		if p.Align != "" {
-			b.rule, b.span = boundCalendar, p.Align.length().Microseconds()
+			b.rule, b.span = boundCalendar, p.Align.Length().Microseconds()
 		}
 	case TokenBucket:
 		b.rule = boundBucket

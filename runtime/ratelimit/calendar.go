@@ -26,8 +26,32 @@ func newCalendar(p *Policy) (*calendar, error) {
 	return &calendar{unit: p.Align, zone: zone}, nil
 }
 
-// length is the usual length of a window; for months, the greatest.
-func (u Align) length() time.Duration {
+// Calendar cuts time into the windows of Policy.Align, for a Store that supports it.
+// It is safe for concurrent use.
+type Calendar struct{ calendar *calendar }
+
+// NewCalendar returns the calendar of p. It is an error if p has no Align, or if there
+// is no zone p.TZ.
+func NewCalendar(p *Policy) (*Calendar, error) {
+	c, err := newCalendar(p)
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
+		return nil, fmt.Errorf("ratelimit: policy %q has no align", p.ID)
+	}
+	return &Calendar{c}, nil
+}
+
+// Window returns the begin and the end of the window that t is in, in UTC and in whole
+// microseconds.
+func (c *Calendar) Window(t time.Time) (begin, end time.Time) {
+	w := c.calendar.find(t.UnixMicro())
+	return time.UnixMicro(w.from).UTC(), time.UnixMicro(w.to).UTC()
+}
+
+// Length is the usual length of a window; for months, the greatest.
+func (u Align) Length() time.Duration {
 	const day = 24 * time.Hour
 	switch u {
 	case AlignSecond:
@@ -74,7 +98,7 @@ func (c *calendar) find(µs int64) interval {
 // findShort finds a window of a unit below a day: by the distance from the last
 // whole unit of the zone's clock, but within one offset of the zone.
 func (c *calendar) findShort(µs int64) interval {
-	length := c.unit.length().Microseconds()
+	length := c.unit.Length().Microseconds()
 	offset := c.offset(µs)
 	into := (µs + offset) % length
 	if into < 0 {

@@ -77,7 +77,7 @@ func TestWindowsOfTheCalendarPartitionTime(t *testing.T) {
 			if w.from > at || w.to <= at {
 				t.Fatalf("%s of %s: %d is not in %v", unit, zone, at, w)
 			}
-			if length := w.to - w.from; length > (unit.length() + 30*time.Hour).Microseconds() {
+			if length := w.to - w.from; length > (unit.Length() + 30*time.Hour).Microseconds() {
 				t.Fatalf("%s of %s: %v is longer than any", unit, zone, w)
 			}
 			for _, t2 := range []int64{w.from, w.from + (w.to-w.from)/2, w.to - 1} {

@@ -156,7 +156,7 @@ func (c *counter) setRule(custom CustomAlgorithm, records bool) {
 			return
 		}
 		if c.calendar != nil {
-			c.window = p.Align.length().Microseconds()
+			c.window = p.Align.Length().Microseconds()
 		}
 		c.algorithm = &fixedWindowRule{c.window, c.calendar}
 	case TokenBucket:

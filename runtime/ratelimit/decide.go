@@ -17,6 +17,7 @@ type gate struct {
 	counters   []*counter
 	directives []string // of the counters
 	store      Store    // nil: in memory
+	enders     *enders  // of a store that is an Ender, or nil
 	open       bool     // admits at once
 	fast       *counter // of a gate for which Allow can go straight to memory
 	quick      bool     // so can AllowAll
@@ -36,6 +37,7 @@ type call struct {
 	full bool   // the decision of an admission is wanted
 	ends bool   // something may end what is charged
 	id   uint64 // by this; set when it is charged
+	far  bool   // the store decided, and not the limiter in its place
 
 	within int64  // µs that a call which reserves can wait
 	name   string // that a store gave to a reservation
@@ -375,6 +377,7 @@ func (g *gate) reset(ctx context.Context, keys [][]byte) error {
 		}
 		g.limiter.mem.reset(c, key)
 		if g.store != nil && c.kind == counted {
+			g.enders.settle(ctx, c, string(key)) // or what was charged before comes after it
 			if err := g.store.Reset(ctx, &c.policy, string(key)); err != nil {
 				return g.failed(c, c.capacity, ErrStore, err)
 			}

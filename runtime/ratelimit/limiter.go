@@ -26,6 +26,7 @@ type Limiter struct {
 	maxKeys  int
 	replicas int64 // that share the limits when a store fails
 	stores   map[string]Store
+	enders   map[string]*enders // of the stores that are Enders
 	// algorithms are those that are not built in, by name.
 	algorithms map[Algorithm]CustomAlgorithm
 	mem        *memory
@@ -38,6 +39,7 @@ type Limiter struct {
 	observers []*subscription
 
 	watchers *watchers
+	renewals *renewals
 }
 
 // Option changes what New makes. A wrong option is reported by Gate.
@@ -51,13 +53,20 @@ func New(opts ...Option) *Limiter {
 		maxKeys:    DefaultMaxKeys,
 		replicas:   1,
 		stores:     make(map[string]Store),
+		enders:     make(map[string]*enders),
 		algorithms: make(map[Algorithm]CustomAlgorithm),
 		counters:   make(map[string]*counter),
 		watchers:   new(watchers),
+		renewals:   new(renewals),
 	}
 	for _, o := range opts {
 		if o != nil {
 			o(l)
+		}
+	}
+	for name, s := range l.stores {
+		if s, ok := s.(Ender); ok {
+			l.enders[name] = &enders{store: s, watchers: l.watchers}
 		}
 	}
 	if l.err == nil {
@@ -211,6 +220,7 @@ func (l *Limiter) Gate(spec *Spec) (*Gate, error) {
 		file:     strings.Clone(spec.File),
 		counters: counters,
 		store:    l.stores[spec.Policies[0].Store],
+		enders:   l.enders[spec.Policies[0].Store],
 		waiters:  new(waiters),
 	}
 	for i := range spec.Policies {
@@ -344,8 +354,8 @@ func (l *Limiter) check(p *Policy) (r rules, err error) {
 	case store == nil && p.Store != "" && !l.disabled:
 		return r, fmt.Errorf("ratelimit: policy %q: the limiter has no store %q", p.ID, p.Store)
 	case store != nil:
-		if what := needsMemory(p); what != "" {
-			return r, fmt.Errorf("ratelimit: policy %q is counted in store %q, and %s is supported in memory only", p.ID, p.Store, what)
+		if what := needsEnder(p); what != "" && l.enders[p.Store] == nil {
+			return r, fmt.Errorf("ratelimit: policy %q is counted in store %q, and %s is supported in memory and by stores that are Enders only (%T is not)", p.ID, p.Store, what, store)
 		}
 		if err := supports(store, p); err != nil {
 			return r, fmt.Errorf("ratelimit: policy %q: store %q (%T) does not support it: %w", p.ID, p.Store, store, err)

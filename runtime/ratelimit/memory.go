@@ -368,6 +368,19 @@ const (
 	cancelled
 )
 
+// told is what a Store is told of an ending.
+func (e ending) told() Ending {
+	switch e {
+	case kept:
+		return EndKeep
+	case finished:
+		return EndFinish
+	case left:
+		return EndLeave
+	}
+	return EndGiveBack
+}
+
 // end ends the call of the given id for a key. Nothing happens if it has ended, or
 // if its charge is forgotten.
 func (m *memory) end(c *counter, key []byte, id uint64, how ending, took int64) {

@@ -20,15 +20,16 @@ type Permit struct {
 	began   int64  // µs by the clock of the counters
 	charged uint64 // policies that were charged, by bits
 	kept    uint64 // policies whose charges stay
+	far     bool   // they were charged in the gate's store
 	ended   bool
+	held    *held // nil unless places in the store are renewed
 }
 
 // Acquire is AllowAll for calls with something to do when they end. The Permit
 // holds on to charges, and to the keys in them, until it is released; they must not
 // change before that. In memory, an admitted call allocates nothing.
 //
-// A gate whose policies are counted in a Store returns an error: what follows a
-// call is supported in memory only.
+// A gate whose policies are counted in a Store that is no Ender returns an error.
 func (g *Gate) Acquire(ctx context.Context, charges []Charge) (Permit, error) {
 	return g.now().acquire(ctx, charges)
 }
@@ -61,8 +62,8 @@ func (g *gate) prepare(c *call) error {
 	switch {
 	case g == nil || g.limiter == nil:
 		return errZeroGate
-	case g.store != nil:
-		return fmt.Errorf("ratelimit: %s: policy %q is counted in store %q, and what follows a call is supported in memory only",
+	case g.store != nil && g.enders == nil:
+		return fmt.Errorf("ratelimit: %s: policy %q is counted in store %q, and what follows a call is supported in memory and by stores that are Enders only",
 			g.method, g.counters[0].policy.ID, g.counters[0].policy.Store)
 	}
 	c.ends = true
@@ -70,7 +71,7 @@ func (g *gate) prepare(c *call) error {
 }
 
 func (g *gate) permit(charges []Charge, c *call) Permit {
-	return Permit{gate: g, charges: charges, id: c.id, began: g.limiter.mem.now(), charged: c.charged}
+	return Permit{gate: g, charges: charges, id: c.id, began: g.limiter.mem.now(), charged: c.charged, far: c.far, held: g.renew(charges, c)}
 }
 
 // counter returns the counter of policy i, or nil if it has not charged the call.
@@ -93,7 +94,8 @@ func (p *Permit) Keep(i int) {
 // they exceed the limit, and then calls are refused until enough have come back. A
 // policy that did not decide or admit the call is not charged, and neither is one of
 // Concurrency, TimeQuota or LeakyBucket, or with a Warmup. Units that are not
-// positive are ignored. What it charges is not given back.
+// positive are ignored. What it charges is not given back. In a Store, it charges
+// policies with CostAfter set only.
 func (p *Permit) Charge(i int, units int64) {
 	c := p.counter(i)
 	if c == nil || units <= 0 {
@@ -105,6 +107,13 @@ func (p *Permit) Charge(i int, units int64) {
 	}
 	ch := [1]Charge{p.charges[i]}
 	ch[0].Cost = min(units, mostUnits)
+	if p.far {
+		if !c.policy.CostAfter {
+			return
+		}
+		p.gate.limiter.end(c, &ch[0], p.id, EndCharge, ch[0].Cost)
+		return
+	}
 	for current := false; !current; {
 		counters := [1]*counter{c.latest()}
 		verdicts := [1]verdict{{asked: true}}
@@ -121,6 +130,9 @@ func (p *Permit) Release() {
 	if p.ended || p.gate == nil {
 		return
 	}
+	if p.held != nil {
+		p.gate.limiter.renewals.stop(p.id)
+	}
 	m := p.gate.limiter.mem
 	for i := range p.charges {
 		c := p.counter(i)
@@ -134,6 +146,10 @@ func (p *Permit) Release() {
 			how, took = finished, max(0, m.now()-p.began)
 		case keep:
 			how = kept
+		}
+		if p.far {
+			p.gate.limiter.end(c, &p.charges[i], p.id, how.told(), took)
+			continue
 		}
 		key := c.key(p.charges[i].Key)
 		m.end(c, key, p.id, how, took)

@@ -202,13 +202,16 @@ type Policy struct {
 	// Align) since it was unlocked, its next lock is Lock[0] again.
 	Lock []time.Duration
 	// Lease is the time after which a Concurrency policy takes back the place of a
-	// call that has not released it: 1 µs..MaxWindow; DefaultLease if zero.
+	// call that has not released it: 1 µs..MaxWindow; DefaultLease if zero. In a Store,
+	// a place is renewed each half of it while the call runs, so that it is taken back
+	// from a process that died.
 	Lease time.Duration
 	// Count is set if a charge is provisional: Permit.Release gives it back unless
 	// Permit.Keep was called. Calls need a Permit then, and go through Acquire. Not
 	// for Concurrency, whose places are always given back, Interval and Warmup.
 	Count bool
-	// CostAfter is set if calls are charged more when they end, by Permit.Charge.
+	// CostAfter is set if calls are charged more when they end, by Permit.Charge. In
+	// memory, others can be, too.
 	// Not for LeakyBucket, Warmup, Concurrency and TimeQuota.
 	CostAfter bool
 	// MaxWait is the longest that Wait, AcquireWait and Reserve let a call wait: one

@@ -29,7 +29,8 @@ type Store interface {
 
 // Supporter is implemented by a Store that supports other policies than SlidingLog,
 // FixedWindow and TokenBucket with a Limit, a Window and a Burst, which is what a
-// Store without this method is taken to support.
+// Store without this method is taken to support. Policies whose calls end, it can
+// support only if it is an Ender.
 type Supporter interface {
 	// Supports returns nil, or an error that says what of p, which is valid, the
 	// store does not support. It is called when gates are made.
@@ -71,6 +72,9 @@ func supports(s Store, p *Policy) error {
 		return s.Supports(p)
 	}
 	a := p.algorithm()
+	if what := needsEnder(p); what != "" {
+		return errors.New(what)
+	}
 	for _, o := range []struct {
 		used bool
 		name string
@@ -90,8 +94,8 @@ func supports(s Store, p *Policy) error {
 	return nil
 }
 
-// needsMemory returns what of p no Store supports: what follows a call.
-func needsMemory(p *Policy) string {
+// needsEnder returns what of p only an Ender supports: what follows a call.
+func needsEnder(p *Policy) string {
 	switch {
 	case p.Algorithm == Concurrency || p.Algorithm == TimeQuota:
 		return "algorithm " + string(p.Algorithm)
@@ -113,6 +117,16 @@ type Op struct {
 	// Peek asks what would become of Cost, and changes nothing. It is set on all
 	// ops of a call or on none.
 	Peek bool
+	// ID, if not 0, names the call among all calls that the store knows of, so that it
+	// can be referred to when it ends. See Ender.
+	ID uint64
+	// Waits is set if a refusal is not the last word, because the call waits: it must
+	// not lock the key by Policy.Lock.
+	Waits bool
+	// Refused is set, besides Peek, if the call is refused whatever this op says, for
+	// example because it waited too long. If the op refuses it too, it must lock the
+	// key by Policy.Lock.
+	Refused bool
 
 	// Outcome is set by Store.Take.
 	Outcome Outcome
@@ -120,7 +134,8 @@ type Op struct {
 
 // Outcome is what a policy says about a call. The fields are those of Decision.
 // After a call that was admitted they speak of the state after the charge, and
-// after one that was refused, of the state as it stays.
+// after one that was refused, of the state as it stays. A wait of more than 2^53 µs,
+// some 285 years, may be told as a longer one.
 type Outcome struct {
 	// Allowed tells whether this policy alone would admit the call. The call as a
 	// whole is admitted iff every policy in Enforce mode allows it; only then are

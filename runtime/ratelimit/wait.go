@@ -68,6 +68,10 @@ func (g *gate) acquireWait(ctx context.Context, charges []Charge) (Permit, error
 	return Permit{}, err
 }
 
+// storePoll is how often a call that waits asks a store whether something was given
+// back.
+const storePoll = 50 * time.Millisecond
+
 // waiters are the calls of a gate that wait, in one queue for each list of keys.
 type waiters struct {
 	count  atomic.Int32
@@ -195,6 +199,10 @@ func (g *gate) line(ctx context.Context, charges []Charge, c *call, p *patience)
 			return g.refuse(ctx, charges, c, 0)
 		}
 		sleep := c.decision.RetryAfter
+		if g.store != nil {
+			// Other processes may give back, and do not say so.
+			sleep = min(sleep, max(c.least, storePoll))
+		}
 		if !p.end.IsZero() {
 			sleep = min(sleep, time.Until(p.end))
 		}
@@ -342,6 +350,10 @@ func (g *gate) abandon(charges []Charge, c *call) {
 	for i, counter := range g.counters {
 		if counter.queue != nil && c.charged>>i&1 != 0 {
 			key := counter.key(charges[i].Key)
+			if c.far {
+				g.limiter.end(counter, &charges[i], c.id, EndLeave, 0)
+				continue
+			}
 			g.limiter.mem.end(counter, key, c.id, left, 0)
 			g.limiter.watchers.wake(counter, key)
 		}

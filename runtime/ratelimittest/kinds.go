@@ -42,6 +42,11 @@ var kinds = []kind{
 	{name: "leaky-bucket count", policy: ratelimit.Policy{Algorithm: ratelimit.LeakyBucket, Count: true}},
 	{name: "time-quota count", policy: ratelimit.Policy{Algorithm: ratelimit.TimeQuota, Count: true}},
 	{name: "fixed-window align count", policy: ratelimit.Policy{Algorithm: ratelimit.FixedWindow, Align: ratelimit.AlignDay, Count: true}},
+	{name: "sliding-log cost after", policy: ratelimit.Policy{Algorithm: ratelimit.SlidingLog, CostAfter: true}},
+	{name: "fixed-window cost after", policy: ratelimit.Policy{Algorithm: ratelimit.FixedWindow, CostAfter: true}},
+	{name: "token-bucket cost after", policy: ratelimit.Policy{Algorithm: ratelimit.TokenBucket, CostAfter: true}},
+	{name: "sliding-window cost after", policy: ratelimit.Policy{Algorithm: ratelimit.SlidingWindow, CostAfter: true}},
+	{name: "token-bucket count and cost after", policy: ratelimit.Policy{Algorithm: ratelimit.TokenBucket, Count: true, CostAfter: true}},
 	{name: "lock", policy: ratelimit.Policy{Lock: []time.Duration{1}}}, // and any of the above
 }
 

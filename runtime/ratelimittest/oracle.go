@@ -327,12 +327,24 @@ func micros(n int64) time.Duration {
 	return time.Duration(min(n, math.MaxInt64/1000)) * time.Microsecond
 }
 
+// roughly is what a store may say in place of o: times above 2^53 µs, which many
+// languages cannot count, are the longest.
+func roughly(o ratelimit.Outcome) ratelimit.Outcome {
+	for _, d := range []*time.Duration{&o.RetryAfter, &o.ResetAfter} {
+		if *d > micros(1<<53-1) && *d != ratelimit.Never {
+			*d = micros(longest)
+		}
+	}
+	return o
+}
+
 // beliefs is what a key's past may be. There is more than one as soon as a time
 // was seen at which the state was as new: the store may have dropped it then, or
 // not, which makes a difference if the clock steps back afterwards.
 type beliefs struct {
 	policy *ratelimit.Policy
 	of     []past
+	rough  bool // about times that are very long
 }
 
 func newBeliefs(p *ratelimit.Policy) *beliefs {
@@ -362,6 +374,9 @@ func (b *beliefs) observe(now int64, a asked, seen ratelimit.Outcome) bool {
 		o := h.outcome(b.policy, t, a, b.admitsBy(h, t, a))
 		if b.policy.Mode == ratelimit.Shadow {
 			o.RetryAfter, o.Delay = 0, 0 // the call is admitted, so nobody is told to wait
+		}
+		if b.rough {
+			return roughly(o) != roughly(seen)
 		}
 		return o != seen
 	})

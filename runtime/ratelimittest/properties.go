@@ -55,16 +55,25 @@ var properties = []struct {
 	}},
 	{"G1-G9 several policies decide as one and as the oracle", func(t *testing.T, h Harness) {
 		rapid.Check(t, func(rt *rapid.T) {
+			s := h.New(t)
 			var ps []ratelimit.Policy
+			var queued, placed bool
 			for range rapid.IntRange(2, 6).Draw(rt, "policies") {
 				p := h.draw(rt, rapid.SampledFrom(h.kinds()).Draw(rt, "kind"))
+				queued = queued || p.Algorithm == ratelimit.LeakyBucket
+				placed = placed || p.Algorithm == ratelimit.Concurrency
+				if queued && placed && !s.After {
+					// World.take has calls wait for their turn in a bubble of synctest, and
+					// the timer that renews a place in a store cannot leave that.
+					rt.Skip("a queue and places in one store")
+				}
 				p.Global = rapid.IntRange(0, 3).Draw(rt, "global") == 0
 				if rapid.IntRange(0, 3).Draw(rt, "shadow") == 0 {
 					p.Mode = ratelimit.Shadow
 				}
 				ps = append(ps, p)
 			}
-			newWorld(t, rt, h.New(t), ps).run()
+			newWorld(t, rt, s, ps).run()
 		})
 	}},
 	{"G5-G7 a wait is honest, tight and bounded", func(t *testing.T, h Harness) {

@@ -35,8 +35,8 @@ type Subject struct {
 	// expire late here.
 	SetTime func(us int64)
 
-	// After is set if calls can be charged and given back after they were admitted:
-	// if Limiter counts in memory.
+	// After is set if Permit.Charge charges also policies without CostAfter: if Limiter
+	// counts in memory.
 	After bool
 
 	// Dump, if not nil, returns the bytes that the store holds for a key of p, and

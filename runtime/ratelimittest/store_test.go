@@ -73,7 +73,7 @@ func (m *model) Reset(_ context.Context, p *ratelimit.Policy, key string) error 
 func TestStoreAcceptsTheModel(t *testing.T) {
 	t.Parallel()
 	inStores := func(p *ratelimit.Policy) bool {
-		return !p.Count && p.Algorithm != ratelimit.Concurrency && p.Algorithm != ratelimit.TimeQuota
+		return !p.Count && !p.CostAfter && p.Algorithm != ratelimit.Concurrency && p.Algorithm != ratelimit.TimeQuota
 	}
 	TestStore(t, Harness{Supports: inStores, New: func(testing.TB) Subject {
 		m := &model{states: map[string]past{}}

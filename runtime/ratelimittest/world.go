@@ -50,7 +50,7 @@ func newWorld(t *testing.T, rt *rapid.T, s Subject, policies []ratelimit.Policy)
 	for i := range policies {
 		p := &policies[i]
 		w.singles = append(w.singles, w.newGate(policies[i:i+1]))
-		w.permits = w.permits || ends(p)
+		w.permits = w.permits || ends(p) || p.CostAfter
 	}
 	w.permits = w.permits || s.After && rapid.Bool().Draw(rt, "permits")
 	w.setTime((firstTime + lastTime) / 2)
@@ -84,6 +84,7 @@ func (w *world) beliefs(i int, key string) *beliefs {
 	id := state{i, key}
 	if w.states[id] == nil {
 		w.states[id] = newBeliefs(&w.policies[i])
+		w.states[id].rough = !w.s.After
 	}
 	return w.states[id]
 }
@@ -200,7 +201,18 @@ func (w *world) end() bool {
 	}
 	r.permit.Release()
 	r.permit.Release()
+	w.settle(r)
 	return true
+}
+
+// settle asks for what has happened to a call to have happened: a decision comes after
+// what was given back before under its keys.
+func (w *world) settle(r *running) {
+	for i, gate := range w.singles {
+		if _, err := gate.Peek(context.Background(), w.charge(i, r.keys[i], asked{limit: 1})); err != nil {
+			w.rt.Fatal(err)
+		}
+	}
 }
 
 // chargeAfter charges a running call more.
@@ -213,7 +225,7 @@ func (w *world) chargeAfter(r *running) {
 		}
 		units := rapid.Int64Range(-1, 2*most).Draw(w.rt, "units")
 		r.permit.Charge(i, units)
-		if units <= 0 || !r.admitted[i] || p.Warmup > 0 || p.Algorithm == ratelimit.LeakyBucket ||
+		if units <= 0 || !r.admitted[i] || !w.s.After && !p.CostAfter || p.Warmup > 0 || p.Algorithm == ratelimit.LeakyBucket ||
 			p.Algorithm == ratelimit.Concurrency || p.Algorithm == ratelimit.TimeQuota {
 			continue
 		}
@@ -224,6 +236,7 @@ func (w *world) chargeAfter(r *running) {
 		a.cost = units
 		w.beliefs(i, r.keys[i]).decide(w.now, a, true, true, 0)
 	}
+	w.settle(r)
 }
 
 // call makes one call, and compares it with what the oracle says.
@@ -323,6 +336,9 @@ func (w *world) compare(d ratelimit.Decision, keys []string, asks []asked, allow
 				w.events = append(w.events, at+o.RetryAfter.Microseconds())
 			}
 		}
+		if !w.s.After {
+			o = roughly(o)
+		}
 		if p.Mode == ratelimit.Shadow {
 			want.Shadow = want.Shadow || !o.Allowed
 		}
@@ -354,6 +370,9 @@ func (w *world) compare(d ratelimit.Decision, keys []string, asks []asked, allow
 		}
 		return admitted
 	}
+	if !w.s.After {
+		d = w.roughly(d)
+	}
 	if !d.ResetAt.Equal(want.ResetAt) {
 		w.rt.Fatalf("asked %v for %q at %d of %+v: ResetAt %v, want %v", asks, keys, w.now, w.policies, d.ResetAt, want.ResetAt)
 	}
@@ -362,6 +381,21 @@ func (w *world) compare(d ratelimit.Decision, keys []string, asks []asked, allow
 		w.rt.Fatalf("asked %v for %q at %d of %+v:\n got %+v\nwant %+v", asks, keys, w.now, w.policies, d, want)
 	}
 	return admitted
+}
+
+// roughly is what a store may say in place of d.
+func (w *world) roughly(d ratelimit.Decision) ratelimit.Decision {
+	now := time.UnixMicro(w.now)
+	o := ratelimit.Outcome{RetryAfter: d.RetryAfter}
+	if !d.ResetAt.IsZero() {
+		o.ResetAfter = d.ResetAt.Sub(now)
+	}
+	o = roughly(o)
+	d.RetryAfter = o.RetryAfter
+	if !d.ResetAt.IsZero() {
+		d.ResetAt = now.Add(o.ResetAfter)
+	}
+	return d
 }
 
 // peek peeks at a policy alone, and narrows the beliefs by what it says.

@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -128,16 +127,20 @@ func TestCluster(t *testing.T) {
 		t.Errorf("%d keys on the nodes %v, want 180 on 3", counts(), used)
 	}
 
-	// RD08: policies of different keys are an error of ours, even where chance puts
-	// them in one slot, and nothing is charged.
+	// RD08: policies of different keys; nothing is charged if one of them refuses.
 	for i := range 20 {
-		ops := together("key}{1", fmt.Sprint("other", i))
-		if err := store.Take(ctx, ops); !errors.Is(err, redisstore.ErrSlots) || !strings.HasPrefix(err.Error(), "redis cluster 127.0.0.1:") {
+		ops := together(fmt.Sprint("other", i), "key}{1")
+		if err := store.Take(ctx, ops); err != nil {
 			t.Errorf("different keys: error %v", err)
+		}
+		for j, op := range ops {
+			if used := j == 1; op.Outcome.Allowed == used || op.Outcome.Remaining != map[bool]int64{true: 0, false: 5}[used] {
+				t.Errorf("%s: %+v after a refusal of the second", op.Policy.ID, op.Outcome)
+			}
 		}
 	}
 	if n := counts(); n != 180 {
-		t.Errorf("%d keys after the errors, want 180", n)
+		t.Errorf("%d keys after refusals, want 180", n)
 	}
 	limits := redisstore.New(cluster, redisstore.WithPrefix("{limits}:"))
 	if err := limits.Take(ctx, together("a", "b", "c")); err != nil {
@@ -149,6 +152,27 @@ func TestCluster(t *testing.T) {
 	}
 	if n := counts(); n != 182 {
 		t.Errorf("%d keys after a reset, want 182", n)
+	}
+
+	// Places on all nodes are given back at once.
+	var places []ratelimit.Op
+	var ends []ratelimit.End
+	p := &ratelimit.Policy{ID: "places", Algorithm: ratelimit.Concurrency, Limit: 1}
+	for i := range 30 {
+		places = append(places, ratelimit.Op{Policy: p, Key: fmt.Sprint(i), Cost: 1, ID: 1})
+		ends = append(ends, ratelimit.End{Policy: p, Key: fmt.Sprint(i), ID: 1})
+	}
+	for i, want := range []bool{true, false, true} {
+		if i == 2 {
+			if err := store.End(ctx, ends); err != nil {
+				t.Error(err)
+			}
+		}
+		for j := range places {
+			if err := store.Take(ctx, places[j:j+1]); err != nil || places[j].Outcome.Allowed != want {
+				t.Errorf("round %d, place %d: %+v, %v", i, j, places[j].Outcome, err)
+			}
+		}
 	}
 
 	moveSlot(t, nodes, cluster, store)
@@ -235,8 +259,8 @@ func TestRing(t *testing.T) {
 			t.Fatal(err)
 		}
 		ops[0].Key = fmt.Sprint(i + 1)
-		if err := store.Take(ctx, ops); !errors.Is(err, redisstore.ErrSlots) {
-			t.Errorf("different keys: error %v", err)
+		if err := store.Take(ctx, ops); err != nil || ops[1].Outcome.Allowed {
+			t.Errorf("different keys: %+v, error %v", ops, err)
 		}
 	}
 	var total int64

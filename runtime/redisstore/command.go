@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 // command is what the server is asked for one call.
@@ -59,8 +57,8 @@ func prompt(client redis.UniversalClient, timeout time.Duration) redis.Universal
 // idleTime is for how long a goroutine waits for the next command.
 const idleTime = time.Second
 
-// ask has the server decide ops by c, or delete a key if ops is nil.
-func (s *Store) ask(ctx context.Context, c *command, ops []ratelimit.Op) error {
+// ask has the server do c, and gives the reply to read if that is not nil.
+func (s *Store) ask(ctx context.Context, c *command, read func(reply any) error) error {
 	if err := s.breakerOf(ctx, c.keys[0]).admit(c); err != nil {
 		s.failures[Open].Add(1)
 		return err
@@ -85,8 +83,8 @@ func (s *Store) ask(ctx context.Context, c *command, ops []ratelimit.Op) error {
 		within.stop()
 	}
 	if err == nil {
-		if ops != nil {
-			if err := readOutcomes(c.reply, ops); err != nil {
+		if read != nil {
+			if err := read(c.reply); err != nil {
 				return s.failed(ctx, c, s.count(Malformed, err))
 			}
 		}
@@ -96,6 +94,10 @@ func (s *Store) ask(ctx context.Context, c *command, ops []ratelimit.Op) error {
 	}
 
 	class := classify(err)
+	if _, elsewhen := serverTime(err); elsewhen {
+		s.answered(ctx, c)
+		return &Error{class, s.name, err} // and asked once more, see run
+	}
 	switch {
 	case class == Timeout && (early || ctx.Err() != nil):
 		cause := context.DeadlineExceeded

@@ -9,10 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrSlots is the error of a call on a cluster or ring whose policies count under
-// keys that live on different nodes.
-var ErrSlots = errors.New("the policies of the call have different keys, which a cluster cannot decide as one")
-
 // Class says why there is no answer from the server. Its text is fit for the label
 // of a metric.
 type Class string

@@ -24,6 +24,8 @@ local redis = {
       local now = tonumber(real.call('GET', KEYS[1]:match('^(.-){') .. 'now') or '0')
       return {math.floor(now / 1000000), math.fmod(now, 1000000)}
     end
+    if name == 'DEL' then return real.call(name, key) end
+    if px == 'KEEPTTL' then return real.call(name, key, value, px) end
     return real.call(name, key, value, px, string.format('%.0f', ttl + 3600000))
   end,
 }
@@ -54,7 +56,11 @@ func (s *Store) Command(name string, ops []ratelimit.Op) []any {
 	for i := range ops {
 		cmd = append(cmd, s.key(ops[i].Policy, ops[i].Key))
 	}
-	return append(cmd, arguments(ops)...)
+	args, err := s.arguments(ops, time.Now())
+	if err != nil {
+		panic(err)
+	}
+	return append(cmd, args...)
 }
 
 // OnceCmd returns args, an EVALSHA or EVAL, as the command that is sent.
@@ -68,9 +74,32 @@ func (s *Store) Direct(ctx context.Context, ops []ratelimit.Op) error {
 	for i := range ops {
 		keys[i] = s.key(ops[i].Policy, ops[i].Key)
 	}
-	reply, err := s.script.run(ctx, s.client, keys, arguments(ops))
+	args, err := s.arguments(ops, time.Now())
+	if err != nil {
+		return err
+	}
+	reply, err := s.script.run(ctx, s.client, keys, args)
 	if err != nil {
 		return err
 	}
 	return readOutcomes(reply, ops)
+}
+
+// EndCommand returns the EVAL that does ends.
+func (s *Store) EndCommand(ends []ratelimit.End) []any {
+	cmd := []any{"eval", s.script.source, strconv.Itoa(len(ends))}
+	for i := range ends {
+		cmd = append(cmd, s.key(ends[i].Policy, ends[i].Key))
+	}
+	args, err := s.endArguments(ends, time.Now())
+	if err != nil {
+		panic(err)
+	}
+	return append(cmd, args...)
+}
+
+// Apart has s treat keys with different tags as if they lived on different servers.
+func (s *Store) Apart() *Store {
+	s.sharded = true
+	return s
 }

@@ -10,7 +10,7 @@ import (
 // different keys: the user's part ends at the first '}', and the algorithm begins
 // after the last ':'.
 func (s *Store) key(p *ratelimit.Policy, userKey string) string {
-	algorithm := algorithmName(p.Algorithm)
+	algorithm := form(p)
 	b := make([]byte, 0, len(s.prefix)+len(userKey)+len(p.ID)+len(algorithm)+16)
 	b = append(b, s.prefix...)
 	b = append(b, '{')

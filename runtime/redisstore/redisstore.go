@@ -7,21 +7,41 @@
 // The client is any [redis.UniversalClient]: of a single server, Sentinel, Cluster or
 // Ring. The server needs nothing that Redis 6.2 and Valkey lack. A decision is one
 // EVALSHA, however many policies it concerns, and takes its time from the server, so
-// the clocks of the clients do not matter. The server's user needs the commands
+// the clocks of the clients do not matter. It supports all policies but those of custom
+// algorithms. The server's user needs the commands
 // EVALSHA, EVAL, GET, SET, TIME and DEL, and the keys under the prefix.
 //
 // # Keys
 //
-// Each policy keeps one string for each of its keys, of 12 bytes for a fixed
-// window, 30 for a token bucket, and 11 and up to 9 for each admitted call for a
-// sliding log (6 where the window is between 17 seconds and 71 minutes). The string
-// is at
+// Each policy keeps one string for each of its keys, at
 //
-//	<prefix>{<key>}<policy>:<algorithm>
+//	<prefix>{<key>}<policy>:<form>
 //
-// with the bytes that are not printable ASCII, and '%', '{' and '}', written as %XX
+// The form is one of these. What a string holds is told by its first byte, and a form
+// has the same states in all versions of this package that know it.
+//
+//	log, fixed, bucket       a sliding log, a fixed window and a token bucket, also if
+//	                         each call brings its limit: 11 bytes and up to 9 for each
+//	                         admitted call (6 where the window is between 17 seconds and
+//	                         71 minutes), 12 bytes, and 30
+//	log+, fixed+, bucket+    the same with a lock, count, a cost after the call, or a
+//	                         bucket that begins without all of its tokens: 20 bytes and
+//	                         14 for each admitted call, 27, and 48
+//	aligned                  a fixed window on the calendar: 34 bytes
+//	interval, warm           a token bucket that refills by the interval, 48 bytes, and
+//	                         one with a warmup, 55
+//	sliding                  a sliding window: 41 bytes and 4 for each part, and one more
+//	leaky                    41 bytes, and 14 for each place given back out of turn
+//	concurrency, quota       20 and 27 bytes
+//
+// A lock takes 14 bytes more, and each call that has not ended, or of which nothing was
+// given back, 19, or 33 in a bucket. Of those with count and in a leaky bucket, 4096
+// calls are remembered; what older ones were charged cannot be given back. Places are
+// never forgotten, and a decision about them takes the longer the more are taken.
+//
+// In the names, the bytes that are not printable ASCII, and '%', '{' and '}', written as %XX
 // in key and policy, so that no key reaches another's counter or cluster slot. The
-// counter that all calls share is at {%}. A policy whose algorithm is changed
+// counter that all calls share is at {%}. A policy whose form is changed
 // begins anew, and one whose limit, window or burst is changed keeps what was
 // counted: the next decision is made as if the new values had held since the last
 // call that was admitted.
@@ -29,7 +49,22 @@
 // A string is written together with its time to live, which ends when the policy
 // would decide as it does without it. Nothing is written for a call that is
 // refused, except where the server's clock was set back by more than a window,
-// which moves what is recorded with it.
+// which moves what is recorded with it, where the refusal locks the key, and where a
+// bucket that is not full begins to fill.
+//
+// The windows of a calendar come with the call, and the server's time chooses among
+// them: that of the client's time, the one before it and the two after it. If the
+// clocks differ by more, the call is sent once more, with the right ones, and the
+// client remembers by how much they differ.
+//
+// # Calls that end
+//
+// What is given back and charged after the call is another command, which the limiter
+// has sent without holding up the call: see [ratelimit.Ender]. It is sent at most once.
+// If it is lost, a charge stays, so that nobody is admitted too much. A place is kept by
+// renewing its lease each half of it; if the process that holds it dies, others get it
+// when the lease is over. That is by the server's time, and in the order in which calls
+// reach the server.
 //
 // # Errors
 //
@@ -58,13 +93,15 @@
 //
 // # Cluster and Ring
 //
-// The policies of one call are decided where their hash tag lives, and so must
-// share it: Take returns [ErrSlots], and asks no server, for a call that is counted
-// under different keys. Either give the policies of such a method one key, or name
-// a hash tag in the prefix, as in WithPrefix("{limits}:"), at the price that one
-// node then holds all counters. Any client that is not a *redis.Client is held to
-// this rule. A node that fails is not asked for a while, as above, which the calls on
-// other nodes do not notice.
+// The policies of one call are decided where their hash tag lives. If they share it,
+// they are decided as one. If they do not, since the call is counted under different
+// keys, they are asked in their order, and charged at once; when one refuses, what those
+// before it were charged is given back, by a command more each. Meanwhile others may be
+// refused for a call that is not admitted; nobody is admitted too much, also if the
+// process dies in between. To decide such calls as one, name a hash tag in the prefix,
+// as in WithPrefix("{limits}:"), at the price that one node then holds all counters.
+// So it is for any client that is not a *redis.Client. A node that fails is
+// not asked for a while, as above, which the calls on other nodes do not notice.
 package redisstore
 
 import (
@@ -124,9 +161,15 @@ type Store struct {
 	whole     *breaker     // of all servers
 	nodesMu   sync.RWMutex
 	nodes     map[string]*breaker // by address, of a cluster or ring
+
+	calendars sync.Map     // *calendar, by calendarKey
+	ahead     atomic.Int64 // µs by which the servers' clocks are ahead of ours, as far as calendars need to know
 }
 
-var _ ratelimit.Store = (*Store)(nil)
+var (
+	_ ratelimit.Ender     = (*Store)(nil)
+	_ ratelimit.Supporter = (*Store)(nil)
+)
 
 // Option changes a Store that is being made.
 type Option func(*Store)
@@ -236,20 +279,24 @@ func NewClient(o *redis.UniversalOptions) redis.UniversalClient {
 	return redis.NewUniversalClient(&tuned)
 }
 
-// Take implements [ratelimit.Store] by one command. Outcomes are set only if it
+// Take implements [ratelimit.Store] by one command, or where the keys live apart, one
+// for each place. Outcomes are set only if it
 // returns nil. A ctx that is done is an error, and nothing is sent.
 func (s *Store) Take(ctx context.Context, ops []ratelimit.Op) error {
 	if err := s.ready(ctx); err != nil || len(ops) == 0 {
 		return err
 	}
 	keys := make([]string, len(ops))
+	apart := false
 	for i := range ops {
 		keys[i] = s.key(ops[i].Policy, ops[i].Key)
-		if s.sharded && hashTag(keys[i]) != hashTag(keys[0]) {
-			return fmt.Errorf("%s: %w", s.name, ErrSlots)
-		}
+		apart = apart || s.sharded && hashTag(keys[i]) != hashTag(keys[0])
 	}
-	return s.ask(ctx, &command{keys: keys, args: arguments(ops)}, ops)
+	if apart {
+		return s.takeApart(ctx, ops, keys)
+	}
+	return s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.arguments(ops, at) },
+		func(reply any) error { return readOutcomes(reply, ops) })
 }
 
 // Reset implements [ratelimit.Store]. It forgets what the policy counted by its

@@ -131,3 +131,58 @@ func TestALongerWindowKeepsTheLog(t *testing.T) {
 	p.Window = time.Second
 	f.want(sec+2, p, 5, admitted(0, time.Second))
 }
+
+// A policy that gets exceptions, or loses them, has the limits that calls bring.
+func TestLimitsThatCallsBringKeepTheCount(t *testing.T) {
+	t.Parallel()
+	for _, p := range policies() {
+		f := newFake(t)
+		f.at(0)
+		f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 3})
+		brought := *p
+		brought.Dynamic, brought.Limit = true, 0
+		if got := f.take(ratelimit.Op{Policy: &brought, Key: "k", Cost: 1, Limit: 10})[0]; !got.Allowed || got.Remaining != 6 {
+			t.Errorf("%s: 1 of 10 after 3 of 5: %+v", p.ID, got)
+		}
+		if got := f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 1})[0]; !got.Allowed || got.Remaining != 0 {
+			t.Errorf("%s: 1 of 5 after 4: %+v", p.ID, got)
+		}
+		if got := f.take(ratelimit.Op{Policy: &brought, Key: "k", Cost: 1, Limit: 2})[0]; got.Allowed || got.Remaining != 0 {
+			t.Errorf("%s: 1 of 2 after 5: %+v", p.ID, got)
+		}
+	}
+}
+
+func TestExceptionsAreCountedInTheStore(t *testing.T) {
+	t.Parallel()
+	for _, p := range policies() {
+		f := newFake(t)
+		l := ratelimit.New(ratelimit.WithStore("", f.store))
+		gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{*p}})
+		admit := func(n int64, key string, want bool) {
+			t.Helper()
+			if err := gate.AllowN(t.Context(), []byte(key), n); (err == nil) != want {
+				t.Errorf("%s: %d for %s: %v", p.ID, n, key, err)
+			}
+		}
+		admit(5, "a", true)
+		admit(5, "b", true)
+		err := l.Update(p.ID, ratelimit.Patch{Exceptions: &ratelimit.Exceptions{LimitOf: func(key []byte, limit int64) int64 {
+			if string(key) == "a" {
+				return 4 * limit
+			}
+			return limit
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		admit(15, "a", true)
+		admit(1, "a", false)
+		admit(1, "b", false)
+		if err := l.Update(p.ID, ratelimit.Patch{Exceptions: new(ratelimit.Exceptions)}); err != nil {
+			t.Fatal(err)
+		}
+		admit(1, "a", false)
+		admit(5, "c", true)
+	}
+}

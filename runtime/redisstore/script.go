@@ -3,9 +3,10 @@ package redisstore
 import (
 	"context"
 	"crypto/sha1"
-	_ "embed"
+	"embed"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,10 +14,34 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
-//go:embed take.lua
-var takeSource string
+//go:embed *.lua
+var sources embed.FS
 
-var takeScript = newScript(takeSource)
+var (
+	takeSource = joinSources()
+	takeScript = newScript(takeSource)
+)
+
+// joinSources returns the script, which is in several files. Those between the first and
+// the last are the body of a function.
+func joinSources() string {
+	var b strings.Builder
+	add := func(name string) {
+		source, err := sources.ReadFile(name)
+		if err != nil {
+			panic(err) // it is embedded above
+		}
+		b.Write(source)
+	}
+	add("plain.lua")
+	b.WriteString("local function records()\n")
+	for _, name := range []string{"holds.lua", "windows.lua", "buckets.lua", "running.lua", "records.lua", "ends.lua"} {
+		add(name)
+	}
+	b.WriteString("end\n\n")
+	add("decide.lua")
+	return b.String()
+}
 
 // script is a Lua script and the name that a server that has seen it knows it by.
 type script struct {
@@ -66,42 +91,16 @@ func (c *onceCmd) NoRetry() bool { return true }
 // Clone implements [redis.Cmder], and keeps a clone from being sent again too.
 func (c *onceCmd) Clone() redis.Cmder { return &onceCmd{c.Cmd.Clone().(*redis.Cmd)} }
 
-// arguments returns what the script's ARGV says about ops.
-func arguments(ops []ratelimit.Op) []any {
-	const perOp = 6
-	args := make([]any, 0, perOp*len(ops))
-	for i := range ops {
-		op := &ops[i]
-		p := op.Policy
-		flags := 0
-		if p.Mode == ratelimit.Shadow {
-			flags |= 1
-		}
-		if op.Peek {
-			flags |= 2
-		}
-		args = append(args, algorithmName(p.Algorithm), p.Limit, p.Window.Microseconds(), p.Capacity(), op.Cost, flags)
-	}
-	return args
-}
+// maxWait bounds the times of a reply, in µs, and stands for all that are longer.
+const maxWait = int64(1) << 53
 
-// algorithmName is what the script and the keys call an algorithm. One that the
-// script does not know is an error there.
-func algorithmName(a ratelimit.Algorithm) string {
-	switch a {
-	case "", ratelimit.SlidingLog:
-		return "log"
-	case ratelimit.FixedWindow:
-		return "fixed"
-	case ratelimit.TokenBucket:
-		return "bucket"
+// micros returns a time of a reply, which is never ratelimit.Never.
+func micros(µs int64) time.Duration {
+	if µs == maxWait {
+		return (ratelimit.Never - 1).Truncate(time.Microsecond)
 	}
-	return string(a)
+	return time.Duration(µs) * time.Microsecond
 }
-
-// maxWait bounds the times of a reply: a window, and as much again where the clock
-// was set back.
-const maxWait = int64(2 * ratelimit.MaxWindow / time.Microsecond)
 
 // readOutcomes sets the outcomes of ops from the script's reply, if all of it makes
 // sense.
@@ -119,16 +118,21 @@ func readOutcomes(reply any, ops []ratelimit.Op) error {
 				return fmt.Errorf("reply holds %.100q in place of an integer", fmt.Sprint(values[perOp*i+j]))
 			}
 		}
-		allowed, remaining, retry, reset := n[0], n[1], n[2], n[3]
-		if allowed&^1 != 0 || remaining < 0 || remaining > ops[i].Policy.Capacity() ||
-			retry < 0 || retry > maxWait || (retry == 0) != (allowed == 1) || reset < 0 || reset > maxWait {
+		allowed, remaining, wait, reset := n[0], n[1], n[2], n[3]
+		queues := ops[i].Policy.Algorithm == ratelimit.LeakyBucket && allowed == 1
+		if allowed&^1 != 0 || remaining < 0 || remaining > mostRemaining(&ops[i]) ||
+			wait < 0 || wait > maxWait || (wait == 0) != (allowed == 1) && !queues || reset < 0 || reset > maxWait {
 			return fmt.Errorf("reply holds an outcome that makes no sense: %d", n)
 		}
 		outcomes[i] = ratelimit.Outcome{
 			Allowed:    allowed == 1,
 			Remaining:  remaining,
-			RetryAfter: time.Duration(retry) * time.Microsecond,
-			ResetAfter: time.Duration(reset) * time.Microsecond,
+			ResetAfter: micros(reset),
+		}
+		if queues {
+			outcomes[i].Delay = micros(wait)
+		} else {
+			outcomes[i].RetryAfter = micros(wait)
 		}
 	}
 	for i := range ops {

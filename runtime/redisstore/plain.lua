@@ -1,14 +1,25 @@
 -- Decides the limits of one call as one: each enforced limit admits it, and each
 -- limit that admits it is charged, or none is.
 --
+-- This is the first part of one script: the header, and the algorithms that most
+-- policies use. holds.lua begins what has the others, and decide.lua is what is run.
+--
 -- KEYS[i]  the state of the i-th limit; all keys are in one hash slot.
--- ARGV     six for each key: algorithm (log, fixed, bucket), limit, window in
---          microseconds, capacity (a bucket's burst, else the limit), cost, and
---          a sum of 1 for a limit in shadow mode and 2 for a peek, which charges
---          nothing.
+-- ARGV     six for each key: algorithm, limit, window in microseconds, capacity (a
+--          bucket's burst, else the limit), cost, and a sum of 1 for a limit in
+--          shadow mode, 2 for a peek, which charges nothing, 4 for a limit that
+--          each call brings, 8 for a call that waits, whose refusal locks nothing,
+--          16 for a peek at a call that is refused in any case, which locks what
+--          refuses it, and 32 for a charge that may be given back. What other
+--          algorithms need besides follows: see holds.lua.
 -- Reply    four integers for each key: 1 if this limit admits the call, else 0;
 --          the greatest cost it would admit now; after how many microseconds it
---          would admit this cost; after how many its state is as new.
+--          would admit this cost or, if it does, how long the call waits for its
+--          turn; after how many its state is as new.
+--
+-- If ARGV[1] is 'reserve', all that was said of ARGV follows, and of the reply, the
+-- time of the decision for each key. If it is 'end', ARGV tells what becomes of calls
+-- that were admitted; see ends.lua.
 --
 -- Times are microseconds. All numbers are integers below 2^53, which a Lua number
 -- holds exactly, and so are their products, under the bounds checked below.
@@ -306,56 +317,3 @@ local function integer(i, low, high)
   return n
 end
 
-if #KEYS == 0 or #ARGV ~= 6 * #KEYS then
-  complain('wrong number of arguments')
-end
-
-local ops = {}
-for i = 1, #KEYS do
-  local a = 6 * i - 5
-  local op = {number = i, algorithm = ARGV[a]}
-  if not algorithms[op.algorithm] then
-    complain('ARGV[' .. a .. '] is not an algorithm')
-  end
-  op.limit = integer(a + 1, 1, op.algorithm == 'log' and MAX_LOG_LIMIT or MAX_LIMIT)
-  op.window = integer(a + 2, 1, MAX_WINDOW)
-  if op.algorithm == 'bucket' then
-    op.capacity = integer(a + 3, 1, MAX_LIMIT)
-    if op.capacity * op.limit >= EXACT or op.capacity * op.window / op.limit >= MAX_WINDOW + 1 then
-      complain('ARGV[' .. a + 3 .. '] is too large for the limit and window')
-    end
-  else
-    op.capacity = integer(a + 3, op.limit, op.limit)
-  end
-  op.cost = integer(a + 4, 0, op.capacity)
-  local flags = integer(a + 5, 0, 3)
-  op.shadow = fmod(flags, 2) == 1
-  op.charges = flags < 2 and op.cost > 0
-  ops[i] = op
-end
-
-local admitted = true
-for i, op in ipairs(ops) do
-  local raw = redis.pcall('GET', KEYS[i])
-  if type(raw) == 'table' then
-    complain('KEYS[' .. i .. ']: ' .. raw.err)
-  end
-  algorithms[op.algorithm](op, raw)
-  admitted = admitted and (op.allowed or op.shadow)
-end
-
-local reply = {}
-for i, op in ipairs(ops) do
-  local charged = admitted and op.allowed and op.charges
-  if charged then op.charge() end
-  local reset = op.reset()
-  if charged or (op.moved and op.charges) then
-    local ttl = ceil((op.t - now + reset) / 1000)
-    redis.call('SET', KEYS[i], op.encode(), 'PX', string.format('%.0f', ttl))
-  end
-  reply[4 * i - 3] = op.allowed and 1 or 0
-  reply[4 * i - 2] = op.remaining()
-  reply[4 * i - 1] = op.allowed and 0 or op.retry
-  reply[4 * i] = reset
-end
-return reply

@@ -1,0 +1,186 @@
+package redisstore
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+)
+
+// part is the ops of a call whose keys live together.
+type part struct {
+	index []int // of the ops of the call
+	ops   []ratelimit.Op
+	keys  []string
+	times []int64 // of the decisions, as far as they are known
+}
+
+// parts returns the parts of a call, in the order of its ops.
+func parts(ops []ratelimit.Op, keys []string) []*part {
+	var all []*part
+	byTag := map[string]*part{}
+	for i := range ops {
+		tag := hashTag(keys[i])
+		p := byTag[tag]
+		if p == nil {
+			p = new(part)
+			byTag[tag] = p
+			all = append(all, p)
+		}
+		p.index = append(p.index, i)
+		p.ops = append(p.ops, ops[i])
+		p.keys = append(p.keys, keys[i])
+	}
+	return all
+}
+
+func (p *part) admits() bool {
+	for i := range p.ops {
+		if !p.ops[i].Outcome.Allowed && p.ops[i].Policy.Mode != ratelimit.Shadow {
+			return false
+		}
+	}
+	return true
+}
+
+// takeApart decides ops whose keys live apart: it charges one part after the other,
+// and if one refuses, gives back what the parts before it were charged. Until then,
+// others are refused what the call does not get.
+func (s *Store) takeApart(ctx context.Context, ops []ratelimit.Op, keys []string) error {
+	all := parts(ops, keys)
+	refused := -1
+	var id uint64
+	for i, p := range all {
+		reserves := !ops[0].Peek && i < len(all)-1
+		for j := range p.ops {
+			op := &p.ops[j]
+			if reserves && op.ID == 0 && !isPlain(form(op.Policy)) {
+				if id == 0 {
+					id = 1 + rand.Uint64N(math.MaxUint64)
+				}
+				op.ID = id
+			}
+		}
+		if err := s.takePart(ctx, p, reserves); err != nil {
+			for _, before := range all[:i] {
+				s.giveBack(ctx, before)
+			}
+			return err
+		}
+		if !ops[0].Peek && !p.admits() {
+			refused = i
+			break
+		}
+	}
+	if refused >= 0 {
+		if err := s.refuse(ctx, all, refused); err != nil {
+			return err
+		}
+	} else {
+		s.keep(ctx, all, id)
+	}
+	for _, p := range all {
+		for j, i := range p.index {
+			ops[i].Outcome = p.ops[j].Outcome
+		}
+	}
+	return nil
+}
+
+// takePart decides the ops of a part as one.
+func (s *Store) takePart(ctx context.Context, p *part, reserves bool) error {
+	arguments := func(at time.Time) ([]any, error) {
+		args, err := s.arguments(p.ops, at)
+		if reserves {
+			args = append([]any{"reserve"}, args...)
+		}
+		return args, err
+	}
+	return s.run(ctx, p.keys, arguments, func(reply any) error {
+		if values, ok := reply.([]any); ok && reserves && len(values) == 5*len(p.ops) {
+			p.times = make([]int64, len(p.ops))
+			for i := range p.times {
+				p.times[i], _ = values[4*len(p.ops)+i].(int64)
+			}
+			reply = values[:4*len(p.ops)]
+		}
+		return readOutcomes(reply, p.ops)
+	})
+}
+
+// refuse gives back what the parts before the i-th were charged, which refuses, and
+// finds out what they say then, and what those after it do.
+func (s *Store) refuse(ctx context.Context, all []*part, i int) error {
+	for j, p := range all {
+		if j == i {
+			continue
+		}
+		if j < i {
+			s.giveBack(ctx, p)
+		}
+		for k := range p.ops {
+			p.ops[k].Peek, p.ops[k].Refused = true, j > i
+		}
+		if err := s.takePart(ctx, p, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveBack gives back what a part was charged. It does so even if the caller has gone
+// away; what fails stays charged.
+func (s *Store) giveBack(ctx context.Context, p *part) {
+	var keys []string
+	var ends []func(args []any, at time.Time) ([]any, error)
+	for i := range p.ops {
+		op := &p.ops[i]
+		if !op.Outcome.Allowed || op.Cost == 0 {
+			continue
+		}
+		keys = append(keys, p.keys[i])
+		if plain := isPlain(form(op.Policy)); plain {
+			reset := min(op.Outcome.ResetAfter.Microseconds(), maxWait)
+			ends = append(ends, func(args []any, _ time.Time) ([]any, error) {
+				limit, capacity := limits(op.Policy, op.Limit)
+				return append(args, form(op.Policy), limit, window(op.Policy), capacity, op.Cost, "undo", p.times[i], reset), nil
+			})
+			continue
+		}
+		end := ratelimit.End{Policy: op.Policy, Key: op.Key, ID: op.ID, Limit: op.Limit}
+		if op.Policy.Algorithm == ratelimit.LeakyBucket {
+			end.What = ratelimit.EndLeave
+		}
+		ends = append(ends, func(args []any, at time.Time) ([]any, error) { return s.appendEnd(args, &end, at) })
+	}
+	if len(keys) == 0 || p.times == nil {
+		return
+	}
+	_ = s.run(context.WithoutCancel(ctx), keys, func(at time.Time) (args []any, err error) {
+		args = append(args, "end")
+		for _, end := range ends {
+			if args, err = end(args, at); err != nil {
+				return nil, err
+			}
+		}
+		return args, nil
+	}, nil)
+}
+
+// keep says that what was reserved under an id of our own is charged.
+func (s *Store) keep(ctx context.Context, all []*part, id uint64) {
+	if id == 0 {
+		return
+	}
+	var ends []ratelimit.End
+	for _, p := range all {
+		for i := range p.ops {
+			if op := &p.ops[i]; op.ID == id && op.Outcome.Allowed && op.Cost > 0 {
+				ends = append(ends, ratelimit.End{Policy: op.Policy, Key: op.Key, ID: id, What: ratelimit.EndKeep, Limit: op.Limit})
+			}
+		}
+	}
+	_ = s.End(context.WithoutCancel(ctx), ends) // or else it is forgotten with the charge
+}

@@ -1,0 +1,145 @@
+-- Endings are what becomes of a call after it was admitted: of the hold at p of the
+-- state r, where it is known.
+local endings = {}
+
+function endings.back(op, rule, r, p)
+  rule.giveBack(op, r, p)
+  if r.locks > 0 and rule.clear(op, r) == -NEVER then
+    r.last = r.locked -- nothing else is recorded
+  end
+end
+
+function endings.keep(_, _, r, p)
+  drop(r, p)
+end
+
+function endings.finish(op, rule, r, p)
+  if rule.finish then rule.finish(r, p, op.cost) end
+end
+
+function endings.leave(_, rule, r, p)
+  if rule.leave then rule.leave(r, p, now) end
+end
+
+function endings.renew(op, rule, r, p)
+  if rule.renew then rule.renew(op, r, p) end
+end
+
+local function write(op, state, ttl)
+  if ttl > 0 then
+    redis.call('SET', KEYS[op.number], state, 'PX', string.format('%.0f', ceil(min(ttl, EXACT) / 1000)))
+  else
+    redis.call('DEL', KEYS[op.number])
+  end
+end
+
+-- What becomes of a call that was charged by plain.lua at the time op.from, and is
+-- refused after all. undo[algorithm] returns the state without that charge, and
+-- nothing if it is not known to be in there.
+local undo = {}
+
+function undo.fixed(op, raw)
+  local start, used = unpack('>I7I4', raw, 2)
+  if #raw ~= 12 or start > op.from or op.from - start >= op.window or used < op.cost then return end
+  return used > op.cost and 'F' .. pack('>I7I4', start, used - op.cost) or ''
+end
+
+function undo.log(op, raw)
+  local width, newest, before = unpack('>BI7I2', raw, 2)
+  if width < 3 or width > 7 then return end
+  local format, size, modulus = '>I' .. width .. 'I2', width + 2, min(256 ^ width, EXACT / 2)
+  local last = unpack(format, raw, #raw - size + 1)
+  local all, found, latest, sum = {}, false, nil, before
+  for p = 12, #raw, size do
+    local time, upto = unpack(format, raw, p)
+    local age = fmod(last - time + modulus, modulus)
+    local units = fmod(upto - sum + 65536, 65536)
+    sum = upto
+    if newest - age == op.from and units >= op.cost then
+      found, units = true, units - op.cost
+    end
+    if units > 0 then
+      latest = newest - age
+      all[#all + 1] = pack(format, time, found and fmod(upto - op.cost + 65536, 65536) or upto)
+    end
+  end
+  if not found then return end
+  return latest and 'L' .. pack('>BI7I2', width, latest, before) .. table.concat(all) or ''
+end
+
+-- If the bucket may have been full since, the charge has refilled.
+function undo.bucket(op, raw)
+  local time, q, r, w, l = unpack('>I7I7I4I7I4', raw, 2)
+  if #raw ~= 30 or w < 1 or l < 1 or time < op.from or max(now, time) >= op.from + op.reset then return end
+  local whole, part = muldiv(op.cost, w, l)
+  q, r = q - whole, r - part
+  if r < 0 then q, r = q - 1, r + l end
+  if q < 0 or q + r == 0 then return '' end
+  return 'B' .. pack('>I7I7I4I7I4', time, q, r, w, l)
+end
+
+local letters = {fixed = 'F', log = 'L', bucket = 'B'}
+
+function endings.undo(op, raw)
+  if #raw < 12 or raw:sub(1, 1) ~= letters[op.algorithm] then return end
+  local state = undo[op.algorithm](op, raw)
+  if state == '' then
+    redis.call('DEL', KEYS[op.number])
+  elseif state then
+    redis.call('SET', KEYS[op.number], state, 'KEEPTTL') -- which is long enough for less
+  end
+end
+
+local function finish(op)
+  local raw = redis.pcall('GET', KEYS[op.number])
+  if type(raw) == 'table' then
+    complain('KEYS[' .. op.number .. ']: ' .. raw.err)
+  end
+  if op.ending == 'charge' then
+    op.cost = min(op.cost, 2 * MAX_LIMIT) -- which is above every capacity
+    op.id = nil -- it is not given back
+    load(op, raw)
+    if op.cost > 0 then
+      op.charge()
+      write(op, op.encode(), op.t - now + op.reset())
+    end
+    return
+  end
+  if raw and op.ending == 'undo' then endings.undo(op, raw) end
+  if not raw or not op.id then return end
+  local rule = ruleOf(op)
+  local r = decode(op, rule, raw)
+  local p = find(r, op.id)
+  if p then
+    op.t = r.last > now and r.last - now <= op.window and r.last or now
+    endings[op.ending](op, rule, r, p)
+    write(op, encode(rule, r), clears(op, rule, r) - now)
+  end
+end
+
+-- Does what ARGV says after 'end': for each key what it says of a limit, but with
+-- units in place of the cost, and an ending in place of the flags. Keys may be there
+-- more than once. What cannot be done is an error after all others are done.
+local function finishAll()
+  local ops, a, failure = {}, 2
+  for i = 1, #KEYS do
+    local op = {number = i, algorithm = ARGV[a], ending = ARGV[a + 5]}
+    if op.ending ~= 'charge' and not endings[op.ending or ''] or op.ending == 'undo' and not algorithms[op.algorithm] then
+      complain('ARGV[' .. a + 5 .. '] is not an ending')
+    end
+    op.window = integer(a + 2, 1, MAX_WINDOW)
+    a = read(op, a)
+    ops[i] = op
+  end
+  if a ~= #ARGV + 1 then
+    complain('wrong number of arguments')
+  end
+  for _, op in ipairs(ops) do
+    local ok, err = pcall(finish, op)
+    if not ok then failure = failure or err end
+  end
+  if failure then error(failure, 0) end
+  return #ops
+end
+
+return read, finishAll
