@@ -79,7 +79,7 @@ func invalid(p *parser.Package, err error) diag.Diagnostic {
 	return diag.Diagnostic{
 		Pos:     p.Wrappers[0].Pos,
 		Code:    CodeInvalid,
-		Message: fmt.Sprintf("the code generated for package %s does not compile, so nothing was written: %v", p.Path, err),
+		Message: fmt.Sprintf("the code generated for package %s does not compile, so nothing was written: %s", p.Path, strings.ReplaceAll(err.Error(), p.Dir+string(filepath.Separator), "")),
 	}
 }
 

@@ -195,7 +195,7 @@ func (b *builder) collect() {
 			first := t.Directives[0]
 			switch {
 			case strings.HasSuffix(f.Name, "_test.go"):
-				b.res.Diags.Add(errTestFile(first))
+				b.res.Diags.Add(ofBuild(!f.Excluded, errTestFile(first))...)
 			case !inPackage && b.leftOut(&f):
 				b.res.Diags.Add(errExcludedFile(f.Name, file.Name.Name, first.Pos))
 			case !inPackage:
@@ -439,7 +439,7 @@ func (b *builder) errorIn(node ast.Node) string {
 		at := te.Fset.PositionFor(te.Pos, false)
 		// A message that begins with a tab goes on with another.
 		if at.Filename == from.Filename && at.Line >= from.Line && at.Line <= to.Line && !strings.HasPrefix(te.Msg, "\t") {
-			return te.Msg
+			return strings.ReplaceAll(te.Msg, b.pkg.Dir+string(filepath.Separator), "")
 		}
 	}
 	return ""

@@ -70,6 +70,12 @@ func errQuotaType(v *directive.Value, typ string) diag.Diagnostic {
 		Message: fmt.Sprintf("a time-quota is a time.Duration, not %s; convert it in a function of the package", typ)}
 }
 
+// errAmbiguousWord reports an option that is set to a word which is a parameter, too.
+func errAmbiguousWord(a *directive.Assignment) diag.Diagnostic {
+	return diag.Diagnostic{Pos: a.Value.Pos(0), EndCol: a.Value.Pos(len(a.Value.Text)).Col, Code: "ambiguous-name",
+		Message: fmt.Sprintf("%[1]s is both a word of %[2]s and a parameter; write #%[1]s for the parameter, or call it otherwise", a.Value.Text, a.Name)}
+}
+
 func errOffWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
 	return at(d, "off-without-limit", "off has no effect: no limit on type %s covers this method", typ)
 }

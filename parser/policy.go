@@ -159,6 +159,9 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 		_, problems := keyexpr.ParseKey(a.Value.Text, scope) // global, which may be a parameter's name
 		diags.Add(locate(&a.Value, problems)...)
 	}
+	if a := l.Directive.Option("max"); a != nil && l.MaxExpr == nil && isParam(scope.Sig, a.Value.Text) {
+		diags.Add(errAmbiguousWord(a))
+	}
 	if l.Key != nil {
 		key, problems := keyexpr.ParseKey(l.Key.Text, scope)
 		diags.Add(locate(l.Key, problems)...)

@@ -212,11 +212,12 @@ func (p *reader) readValue(name string) (Value, bool) {
 
 // separator returns the offset of a comma or semicolon that is meant to separate the
 // bare value from start up to p.off from the next option, or -1. A text may end with
-// one, or hold it.
+// one.
 func (p *reader) separator(start int, name string) int {
-	if p.verb == nil || p.verb.option(name) == nil || p.verb.option(name).Type == Text {
+	if p.verb == nil || p.verb.option(name) == nil {
 		return -1
 	}
+	text := p.verb.option(name).Type == Text
 	quote := byte(0) // that a literal of an expression has begun with
 	for i := start; i < p.off; i++ {
 		switch c := p.comment[i]; {
@@ -232,6 +233,9 @@ func (p *reader) separator(start int, name string) int {
 			continue
 		}
 		rest := strings.TrimLeft(p.comment[i+1:], " \t")
+		if text && (rest == "" || i == p.off-1) {
+			continue
+		}
 		next := leadingName(rest)
 		if rest == "" || p.verb.option(next) != nil && isAssign(rest[len(next):]) {
 			return i

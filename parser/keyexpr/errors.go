@@ -141,7 +141,7 @@ var (
 	itselfNever     = rule{"constant-expression", "%s never holds: a value is compared with itself"}
 	constantPart    = rule{"constant-expression", "%s is the same for every call; leave it out"}
 	chained         = rule{"not-supported", "comparisons cannot be chained; write a < b and b < c"}
-	mixedDefault    = rule{"expression-syntax", "?? beside another operator needs parentheses: (x ?? y) + z"}
+	mixedDefault    = rule{"expression-syntax", "?? beside another operator needs parentheses: (x ?? y) + z, or x ?? (ip/24/56)"}
 	beanRef         = rule{"spel-syntax", "there are no beans; call a function of the package: name(x)"}
 	typeRef         = rule{"spel-syntax", "%s is not supported; call a function of the package: name(x)"}
 	typeCall        = rule{"spel-syntax", "%s is not supported; write %s"}
