@@ -68,7 +68,7 @@ const (
 	// mostEnds are those that wait to be told. More are not told.
 	mostEnds = 1 << 14
 	// settleTime is for how long a call waits until an earlier one has ended.
-	settleTime = 250 * time.Millisecond
+	settleTime = 50 * time.Millisecond
 )
 
 // enders tells one store of ends.

@@ -190,7 +190,7 @@ func TestPlaceOfAForgottenPermitIsNotRenewedForever(t *testing.T) {
 func TestACallSeesWhatEndedBeforeInItsProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := &ender{slow: 100 * time.Millisecond}
+		e := &ender{slow: 30 * time.Millisecond}
 		gate := e.gate(t, ratelimit.Policy{Algorithm: ratelimit.Concurrency, Limit: 1})
 		for range 3 {
 			permit, err := gate.Acquire(t.Context(), one("k"))
@@ -209,7 +209,7 @@ func TestACallSeesWhatEndedBeforeInItsProcess(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		e.slow = time.Hour
-		for i, longest := range []time.Duration{250 * time.Millisecond, 250 * time.Millisecond, 0} {
+		for i, longest := range []time.Duration{50 * time.Millisecond, 50 * time.Millisecond, 0} {
 			began := time.Now()
 			permit, err := gate.Acquire(t.Context(), one("k"))
 			if err != nil {
