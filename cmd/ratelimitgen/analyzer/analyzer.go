@@ -21,6 +21,7 @@ import (
 	"go/types"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -177,7 +178,7 @@ type source struct {
 	syntax    *ast.File
 	name      string // as it was opened
 	test      bool
-	ours      bool // written by the generator
+	ours      bool // written by the generator, maybe with a licence put above
 	mentioned bool // a comment is a directive or was meant to be one
 	marks     []*mark
 
@@ -188,13 +189,18 @@ type source struct {
 
 // read looks through the comments of the package.
 func (c *checker) read() {
+	var below []*source // that may be ours although they begin with something else
 	for _, file := range c.Files {
 		tf := c.Fset.File(file.FileStart)
 		s := &source{syntax: file, name: tf.Name()}
 		c.files[s.name] = tf
 		s.test = strings.HasSuffix(s.name, "_test.go")
-		s.ours = scan.IsOutputName(filepath.Base(s.name)) && isOurs(file)
 		c.sources = append(c.sources, s)
+		if scan.IsOutputName(filepath.Base(s.name)) {
+			if s.ours = isOurs(file); !s.ours && hasHeader(file) {
+				below = append(below, s)
+			}
+		}
 		if s.ours {
 			continue
 		}
@@ -208,11 +214,32 @@ func (c *checker) read() {
 			}
 		}
 	}
+	// Where there are directives, the file is reported as foreign. That is all there is
+	// to say: it does what the generated one would.
+	if slices.ContainsFunc(c.sources, func(s *source) bool { return s.mentioned && !s.test }) {
+		for _, s := range below {
+			s.ours, s.marks = true, nil
+		}
+	}
 }
 
 // isOurs reports whether the generator wrote file: by its first line.
 func isOurs(file *ast.File) bool {
 	return len(file.Comments) > 0 && file.Comments[0].Pos() == file.FileStart && file.Comments[0].List[0].Text == scan.Header
+}
+
+// hasHeader reports whether a comment above the package clause of file has the line
+// that generated files begin with.
+func hasHeader(file *ast.File) bool {
+	for _, group := range file.Comments {
+		if group.Pos() > file.Package {
+			break
+		}
+		if slices.ContainsFunc(group.List, func(comment *ast.Comment) bool { return comment.Text == scan.Header }) {
+			return true
+		}
+	}
+	return false
 }
 
 // directives reports what is wrong with the directives of the package and what is

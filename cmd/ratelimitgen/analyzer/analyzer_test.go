@@ -123,6 +123,26 @@ func TestUsesPastALimitAreReported(t *testing.T) {
 	}
 }
 
+func TestNothingElseIsReportedInAForeignOutput(t *testing.T) {
+	t.Parallel()
+	dir := module(t, "foreign")
+	generate(t, dir)
+	for pkg, above := range map[string]string{
+		"pay":   "// All rights reserved. // want `foreign-output`\n\n",
+		"other": "// All rights reserved. // want `foreign-output`\n",
+	} {
+		path := filepath.Join(dir, "foreign", pkg, generator.OutputName)
+		src, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, above+string(src))
+	}
+	analyze(t, dir)
+	write(t, filepath.Join(dir, "foreign/other", generator.OutputName), "package other // want `foreign-output`\n\nfunc do(o *Other) { o.Do() } // want `bypass`\n")
+	analyze(t, dir)
+}
+
 func TestTestFilesAreLookedAtIfAskedFor(t *testing.T) {
 	t.Parallel()
 	dir := module(t, "tests-too")

@@ -3,6 +3,7 @@ package analyzer
 import (
 	"go/ast"
 	"go/token"
+	"go/types"
 	"slices"
 	"strings"
 
@@ -16,7 +17,8 @@ const markPrefix = "//nolint:"
 // mark is a comment that excuses the findings on some lines.
 type mark struct {
 	comment  *ast.Comment
-	from, to int // lines
+	from, to int           // lines
+	fn       *ast.FuncDecl // these are its, or nil
 	reason   bool
 	used     bool
 }
@@ -42,7 +44,7 @@ func (c *checker) parseMark(s *source, comment *ast.Comment) *mark {
 		fn, ok := d.(*ast.FuncDecl)
 		switch {
 		case ok && (first == line || fn.Doc != nil && fn.Doc.Pos() <= comment.Pos() && comment.Pos() < fn.Doc.End()):
-			m.from, m.to = first, last
+			m.from, m.to, m.fn = first, last, fn
 		case first <= line && line <= last && c.behindCode(d, comment.Slash):
 			m.to = line
 		}
@@ -92,7 +94,7 @@ func (c *checker) excused(pos token.Pos, stack []ast.Node) bool {
 }
 
 // unusedMarks reports the marks without a reason, which excuse nothing, and those
-// that nothing needs.
+// that nothing needs and the generator does not ask for.
 func (c *checker) unusedMarks() {
 	for _, s := range c.sources {
 		if s.test && !c.tests {
@@ -103,7 +105,7 @@ func (c *checker) unusedMarks() {
 			switch {
 			case !m.reason:
 				d = errNoReason()
-			case !m.used:
+			case !m.used && !c.replaces(m.fn):
 				d = warnUnusedMark()
 			default:
 				continue
@@ -111,6 +113,40 @@ func (c *checker) unusedMarks() {
 			c.add(m.comment.Pos(), m.comment.End(), d)
 		}
 	}
+}
+
+// replaces reports whether decl is a method without a limit that an outer type has in
+// place of a limited one of what it embeds. The generator asks for such a method, and
+// for an excuse on it, as the outer type has a limit itself. It need not call the
+// embedded one.
+func (c *checker) replaces(decl *ast.FuncDecl) bool {
+	if decl == nil || decl.Recv == nil || c.decided(decl) {
+		return false
+	}
+	fn, ok := c.TypesInfo.Defs[decl.Name].(*types.Func)
+	if !ok {
+		return false
+	}
+	outer := named(fn.Signature().Recv().Type())
+	if outer == nil || !c.ImportObjectFact(outer, new(limitedType)) || c.limitedBy(outer, fn.Name()) != nil {
+		return false
+	}
+	s, ok := outer.Type().Underlying().(*types.Struct)
+	if !ok {
+		return false
+	}
+	for v := range s.Fields() {
+		if !v.Embedded() {
+			continue
+		}
+		obj, index, _ := types.LookupFieldOrMethod(v.Type(), true, fn.Pkg(), fn.Name())
+		if inner, ok := obj.(*types.Func); ok {
+			if l := c.limitOf(v.Type(), index, inner); l != nil && !l.wrapper {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // enclosing names the declaration of package scope that a node with this stack is

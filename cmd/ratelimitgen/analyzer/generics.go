@@ -31,16 +31,38 @@ func (c *checker) fateOfArgument(fn *types.Func, i int) fate {
 	if fn = fn.Origin(); fn.Pkg() == c.Pkg {
 		return fate{typ: fn.Signature().TypeParams().At(i)}
 	}
+	return fate{kept: c.onlyWrapsArgument(fn, i)}
+}
+
+// onlyWrapsArgument reports whether fn only gives the values of its type argument i to
+// a constructor.
+func (c *checker) onlyWrapsArgument(fn *types.Func, i int) bool {
+	if fn = fn.Origin(); fn.Pkg() == c.Pkg {
+		return c.wrapsTypes[fn.Signature().TypeParams().At(i)]
+	}
 	f := new(wrapsParams)
-	return fate{kept: fn.Pkg() != nil && c.ImportObjectFact(fn, f) && slices.Contains(f.Types, i)}
+	return fn.Pkg() != nil && c.ImportObjectFact(fn, f) && slices.Contains(f.Types, i)
 }
 
 // settleInstances reports the type arguments for type parameters whose values are not
 // only given to a constructor. What parameters are for is known then.
+//
+// A type parameter may be the type argument for another. All are taken to be fine until
+// one turns out not to be, as functions may call each other.
 func (c *checker) settleInstances(functions []declaration) {
 	for _, d := range functions {
 		for tp := range d.fn.Signature().TypeParams().TypeParams() {
-			c.wrapsTypes[tp] = c.onlyWrapsType(d.decl, tp)
+			c.wrapsTypes[tp] = true
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, d := range functions {
+			for tp := range d.fn.Signature().TypeParams().TypeParams() {
+				if c.wrapsTypes[tp] && !c.onlyWrapsType(d.decl, tp) {
+					c.wrapsTypes[tp], changed = false, true
+				}
+			}
 		}
 	}
 	for _, k := range c.instances {
@@ -61,13 +83,13 @@ func (c *checker) onlyWrapsType(decl *ast.FuncDecl, tp *types.TypeParam) bool {
 	wraps, ok := false, true
 	ast.PreorderStack(decl, nil, func(n ast.Node, stack []ast.Node) bool {
 		if id, is := n.(*ast.Ident); is {
-			if c.TypesInfo.Uses[id] == tp.Obj() && !namesType(decl, id, stack) {
+			if c.TypesInfo.Uses[id] == tp.Obj() && !c.namesType(decl, id, stack) {
 				ok = false // there may be values of types that are made of it
 			}
-			if inst, is := c.TypesInfo.Instances[id]; is {
-				for arg := range inst.TypeArgs.Types() {
-					ok = ok && !types.Identical(arg, tp)
-				}
+			fn, _ := c.TypesInfo.Uses[id].(*types.Func)
+			args := c.TypesInfo.Instances[id].TypeArgs
+			for i := range args.Len() {
+				ok = ok && (!types.Identical(args.At(i), tp) || fn != nil && c.onlyWrapsArgument(fn, i))
 			}
 		}
 		x, is := n.(ast.Expr)
@@ -95,8 +117,9 @@ func (c *checker) onlyWrapsType(decl *ast.FuncDecl, tp *types.TypeParam) bool {
 }
 
 // namesType reports whether id, which names a type parameter of decl, is there to be
-// the type of a parameter or variable or of a conversion.
-func namesType(decl *ast.FuncDecl, id *ast.Ident, stack []ast.Node) bool {
+// the type of a parameter or variable or of a conversion, or a type argument of a
+// function.
+func (c *checker) namesType(decl *ast.FuncDecl, id *ast.Ident, stack []ast.Node) bool {
 	switch n := stack[len(stack)-1].(type) {
 	case *ast.Field:
 		return stack[len(stack)-2] == decl.Type.Params
@@ -104,6 +127,10 @@ func namesType(decl *ast.FuncDecl, id *ast.Ident, stack []ast.Node) bool {
 		return n.Type == id
 	case *ast.CallExpr:
 		return n.Fun == id
+	case *ast.IndexExpr:
+		return !c.TypesInfo.Types[n].IsType()
+	case *ast.IndexListExpr:
+		return !c.TypesInfo.Types[n].IsType()
 	}
 	return false
 }
