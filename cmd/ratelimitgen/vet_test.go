@@ -251,10 +251,10 @@ func TestVetSaysThatADependencyDoesNotCompile(t *testing.T) {
 func TestVetNamesASecondPlaceRelatively(t *testing.T) {
 	t.Parallel()
 	dir := vetted(t, map[string]string{
-		"p/a.go": "package p\n\ntype T struct{}\n\nfunc (T) Do() error { return nil }\n",
-		"p/b.go": "package p\n\n//ratelimit:max=1\nfunc (T) Do() error { return nil }\n",
+		"p/a.go": "package p\n\ntype T struct{}\n\nfunc (T) Help() error { return nil }\n",
+		"p/b.go": "package p\n\n//ratelimit:max=1\nfunc (T) Do() error { return nil }\n\nfunc (T) Help() error { return nil }\n",
 	})
-	want := "does not compile, so not all of it could be vetted: method T.Do already declared at p/a.go:5:10 [not-compiled]\n"
+	want := "does not compile, so not all of it could be vetted: method T.Help already declared at p/a.go:5:10 [not-compiled]\n"
 	if code, _, stderr := vet(t, dir, "./..."); code != exitProblem || !strings.Contains(stderr, want) {
 		t.Errorf("exit status %d, printed\n%s\nwant\n%s", code, stderr, want)
 	}
