@@ -5,12 +5,14 @@ import (
 	"go/build/constraint"
 	"go/types"
 	"iter"
+	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/dave/jennifer/jen"
 
 	"github.com/ratelimitgen/ratelimitgen/parser"
+	"github.com/ratelimitgen/ratelimitgen/parser/keyexpr"
 )
 
 const runtimePath = "github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
@@ -161,7 +163,36 @@ func (f *file) render() ([]byte, error) {
 	if err := out.Render(&b); err != nil {
 		return nil, err
 	}
-	return tidied(b.Bytes()), nil
+	if f.leavesParts() {
+		return tidied(b.Bytes()), nil
+	}
+	return b.Bytes(), nil
+}
+
+// leavesParts reports whether there are expressions of which a part may be known already
+// where it stands: see tidied.
+func (f *file) leavesParts() bool {
+	choice := func(n keyexpr.Node) bool {
+		switch n := n.(type) {
+		case *keyexpr.Let, *keyexpr.Cond, *keyexpr.Default, *keyexpr.In:
+			return true
+		case *keyexpr.Binary:
+			return n.Op == "&&" || n.Op == "||" || n.Op == "==" || n.Op == "!="
+		}
+		return false
+	}
+	for _, w := range f.wrappers {
+		for _, m := range w.methods {
+			for _, p := range m.policy {
+				for _, fn := range p.functions() {
+					if slices.ContainsFunc(fn.nodes, func(n keyexpr.Node) bool { return keyexpr.Contains(n, choice) }) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
 }
 
 // header returns the lines before the package clause.
