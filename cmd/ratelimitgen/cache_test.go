@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/ratelimitgen/ratelimitgen/generator"
@@ -49,18 +48,6 @@ func TestARelativeCacheIsRefused(t *testing.T) {
 	}
 	if exists(t, filepath.Join(dir, "here")) || exists(t, filepath.Join(dir, "p", generator.OutputName)) {
 		t.Error("something was written")
-	}
-}
-
-// What the user's directories are may not be known either.
-func TestACacheOfTheUserThatIsRelativeIsNotUsed(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("XDG_CACHE_HOME means nothing here")
-	}
-	t.Setenv("XDG_CACHE_HOME", "")
-	t.Setenv("HOME", "here")
-	if got, err := cacheDir(""); got != "" || err != nil {
-		t.Errorf("%q, %v", got, err)
 	}
 }
 
