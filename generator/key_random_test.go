@@ -139,6 +139,7 @@ func TestWhatIsAcceptedCompiles(t *testing.T) {
 		"let v = trim(id); req.ID == 'x' ? (req.ID ?? v) : 'q'", "let v = tick(id); user in ['x', 'y'] ? (user ?? v) : 'q'", "let m = req.Labels['x']; [req.User, req.User ?? m]",
 		"[req.Acct.ID, req.Acct.ID ?? (id matches '^a$' ? 'x' : 'y')]", "user != nil ? (user ?? (id matches '^b$' ? 'x' : 'y')) : 'z'", "[req.User, req.User ?? 'none']",
 		"req != nil ? (req.User ?? user) : 'z'", "[req.User, (req.User ?? ip), n]", "let w = req.Tags[0]; [req.User, req.User ?? w]",
+		"(let User = req.Tags[0]; User != nil ? 'a' : 'b') + req.User", "(let Tags = req.User; Tags != nil ? 'a' : 'b') + req.Tags[0]", // called like a field
 	}
 	for range 3000 {
 		texts = append(texts, r.key())

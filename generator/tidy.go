@@ -70,7 +70,8 @@ type tidier struct {
 // unused takes out local variables that fn sets and does not use, and what is empty then.
 // In our functions a name means one thing.
 func (f *tidier) unused(fn *ast.FuncDecl) {
-	local, set, used := map[string]bool{}, map[*ast.Ident]bool{}, map[string]bool{}
+	local, used := map[string]bool{}, map[string]bool{}
+	set := map[*ast.Ident]bool{} // identifiers that are no use of a variable
 	init := map[ast.Stmt]bool{}
 	declare := func(id *ast.Ident) {
 		local[id.Name] = true
@@ -91,6 +92,8 @@ func (f *tidier) unused(fn *ast.FuncDecl) {
 					set[id] = true
 				}
 			}
+		case *ast.SelectorExpr:
+			set[n.Sel] = true // a field or method, which may be called like a variable
 		case *ast.IfStmt:
 			init[n.Init] = true
 		case *ast.ForStmt:

@@ -63,7 +63,7 @@ func (c *checker) unbind(first int) {
 func (c *checker) let(n *ast.VariableDeclaratorNode, sub func(ast.Node) Node) Node {
 	outer := len(c.bound)
 	l := c.bind(n)
-	body := sub(n.Expr)
+	body := c.settle(n.Expr, sub(n.Expr)) // from here on it is no constant
 	c.unbind(outer)
 	if body == nil || l == nil {
 		return body

@@ -292,13 +292,6 @@ func (c *checker) settle(n ast.Node, x Node) Node {
 
 // convertConst gives the untyped constant x type t.
 func (c *checker) convertConst(n ast.Node, x Node, t types.Type) Node {
-	if let, ok := x.(*Let); ok { // whose body it is
-		body := c.convertConst(n, let.Body, t)
-		if body == nil {
-			return nil
-		}
-		return &Let{Local: let.Local, Body: body}
-	}
 	v := ConstValue(x)
 	if !representable(v, t) {
 		if sameSort(v, t) {
