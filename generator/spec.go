@@ -1,12 +1,14 @@
 package generator
 
 import (
+	"go/types"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dave/jennifer/jen"
 
+	"github.com/ratelimitgen/ratelimitgen/parser"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
@@ -15,7 +17,7 @@ func (m *method) specDecl() *jen.Statement {
 	f := m.wrapper.file
 	var policies []jen.Code
 	for _, p := range m.Policies {
-		policies = append(policies, jen.Values(f.policyFields(&p.Policy)...))
+		policies = append(policies, jen.Values(f.policyFields(p)...))
 	}
 	return jen.Var().Id(m.spec).Op("=").Id(f.runtime("Spec")).Values(
 		field("Method", jen.Lit(m.Qualified)),
@@ -25,7 +27,7 @@ func (m *method) specDecl() *jen.Statement {
 	)
 }
 
-func (f *file) policyFields(p *ratelimit.Policy) []jen.Code {
+func (f *file) policyFields(p *parser.Policy) []jen.Code {
 	fields := []jen.Code{
 		field("ID", text(p.ID)),
 		field("Directive", text(p.Directive)),
@@ -37,6 +39,8 @@ func (f *file) policyFields(p *ratelimit.Policy) []jen.Code {
 	}
 	fields = append(fields, field("Algorithm", f.algorithm(p.Algorithm)))
 	switch {
+	case p.MaxConst != nil:
+		fields = append(fields, field("Limit", constantLimit(p)))
 	case p.Dynamic:
 		fields = append(fields, field("Dynamic", jen.True()))
 	case p.Limit == ratelimit.Unlimited:
@@ -82,6 +86,18 @@ func (f *file) policyFields(p *ratelimit.Policy) []jen.Code {
 		}
 	}
 	return append(fields, jen.Line())
+}
+
+// constantLimit renders the limit of p, which is a constant of the package, by its name.
+func constantLimit(p *parser.Policy) *jen.Statement {
+	name := jen.Id(p.MaxConst.Name)
+	switch t, _ := types.Unalias(p.MaxConst.Type()).(*types.Basic); {
+	case p.Algorithm == ratelimit.TimeQuota:
+		return name.Dot("Microseconds").Call()
+	case t == nil || t.Kind() != types.Int64 && !p.MaxConst.Untyped():
+		return jen.Id("int64").Parens(name)
+	}
+	return name
 }
 
 // algorithm renders the name of an algorithm.

@@ -118,8 +118,10 @@ type Policy struct {
 	// Cost is the constant cost of a call; CostExpr, if not nil, computes it.
 	Cost     int64
 	CostExpr *keyexpr.Expr
-	// MaxExpr, if not nil, computes the limit of a call.
-	MaxExpr *keyexpr.Expr
+	// MaxExpr, if not nil, computes the limit of a call. MaxConst, if not nil, is the
+	// constant that Policy.Limit is the value of.
+	MaxExpr  *keyexpr.Expr
+	MaxConst *keyexpr.Const
 	// When and Unless, if not nil, say whether the policy applies to a call.
 	When, Unless *keyexpr.Expr
 	// CountExpr and CostAfterExpr, if not nil, are evaluated with the results.

@@ -55,6 +55,7 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 			var more diag.List
 			f, more = l.Fixed(b.constants(m, p))
 			diags.Add(more...)
+			p.nameLimit(&l, &f)
 		}
 		failed = failed || diags.HasErrors()
 		b.reportFor(&l, strings.TrimPrefix(m.Qualified, b.pkg.Name+"."), diags)
@@ -238,6 +239,21 @@ func (b *builder) constants(m *Method, p *Policy) directive.Constants {
 		}
 	}
 	return c
+}
+
+// nameLimit makes the limit of p, which is that of l, one limit for all calls if it is
+// written as the name of a constant. With its value instead, l is fixed.
+func (p *Policy) nameLimit(l, fixed *directive.Limit) {
+	if p.MaxExpr == nil || fixed.MaxExpr != nil {
+		return
+	}
+	k, ok := p.MaxExpr.Node.(*keyexpr.Const)
+	if !ok || k.Name == "" {
+		return
+	}
+	p.MaxExpr, p.MaxConst = nil, k
+	l.MaxExpr, l.Max = nil, fixed.Max
+	p.Policy = l.Policy()
 }
 
 // noteBuilds notes the constraints of what the expressions of p mention.

@@ -1,6 +1,7 @@
 package directive
 
 import (
+	"go/token"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ func (l *Limit) check() diag.List {
 	if diags := l.unused(); len(diags) > 0 {
 		return diags
 	}
-	if diags := l.impossible(); len(diags) > 0 || l.switched() {
+	if diags := l.impossible(); len(diags) > 0 || l.switched() || l.onePace() != "" && l.MaxExpr != nil {
 		return diags
 	}
 	var diags diag.List
@@ -54,7 +55,8 @@ type Constants struct {
 
 // Fixed returns l as if the values of c were written instead of the expressions, and
 // reports what is then wrong with it. It is for checks: a constant is compiled by its
-// name, so that it may change without the directive.
+// name, so that it may change without the directive. What other checks have reported is
+// not reported again.
 func (l *Limit) Fixed(c Constants) (Limit, diag.List) {
 	fixed := *l
 	var diags diag.List
@@ -69,6 +71,9 @@ func (l *Limit) Fixed(c Constants) (Limit, diag.List) {
 		case fixed.Max > ratelimit.MaxLimit:
 			diags.Add(errTooMany(a, ratelimit.MaxLimit))
 		}
+	}
+	if why := l.onePace(); why != "" && fixed.MaxExpr != nil {
+		diags.Add(errDynamic(l.Directive.Option(optMax), why))
 	}
 	if l.CostExpr != nil && c.Cost != nil {
 		fixed.CostExpr, fixed.Cost = nil, *c.Cost
@@ -140,15 +145,25 @@ func (l *Limit) NeverApplies() diag.Diagnostic {
 
 // impossible reports a limit that the algorithm cannot have.
 func (l *Limit) impossible() diag.List {
-	switch m := l.Directive.Option(optMax); {
+	m, why := l.Directive.Option(optMax), l.onePace()
+	switch {
 	case l.Algorithm == ratelimit.TimeQuota && m == nil:
 		return diag.List{errNoQuota(l)}
-	case l.MaxExpr != nil && l.Algorithm == ratelimit.LeakyBucket:
-		return diag.List{errDynamic(m, "the calls in a leaky-bucket leave it at one pace")}
-	case l.MaxExpr != nil && l.Warmup > 0:
-		return diag.List{errDynamic(m, "a warmup leads to one pace")}
+	case why != "" && l.MaxExpr != nil && !token.IsIdentifier(l.MaxExpr.Text): // see Fixed
+		return diag.List{errDynamic(m, why)}
 	}
 	return nil
+}
+
+// onePace says why l needs one limit for all calls, if it does.
+func (l *Limit) onePace() string {
+	switch {
+	case l.Algorithm == ratelimit.LeakyBucket:
+		return "the calls in a leaky-bucket leave it at one pace"
+	case l.Warmup > 0:
+		return "a warmup leads to one pace"
+	}
+	return ""
 }
 
 // validate reports what is left for the runtime to find: the arithmetic of the

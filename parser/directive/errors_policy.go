@@ -87,7 +87,7 @@ func errNeverEmpty(a *Assignment) diag.Diagnostic {
 }
 
 func errDynamic(a *Assignment, why string) diag.Diagnostic {
-	return badValue(a, CodeDynamicLimit, "%s, so its limit cannot be an expression: write a number", why)
+	return badValue(a, CodeDynamicLimit, "%s, so its limit cannot be an expression: write a number, or the name of a constant that is the same in every build", why)
 }
 
 func warnShortWait(a *Assignment, between time.Duration) diag.Diagnostic {

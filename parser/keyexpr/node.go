@@ -196,6 +196,9 @@ var (
 	typInt    = types.Typ[types.Int]
 )
 
+// Untyped reports whether n is declared without a type.
+func (n *Const) Untyped() bool { return n.untyped }
+
 func (n *Dim) Type() types.Type     { return typString }
 func (n *Const) Type() types.Type   { return n.typ }
 func (n *Nil) Type() types.Type     { return types.Typ[types.UntypedNil] }
