@@ -110,6 +110,10 @@ func errCharacter(pos diag.Pos, char string) diag.Diagnostic {
 
 func errUnknownVerb(pos diag.Pos, word string) diag.Diagnostic {
 	d := problem(pos, len(word), CodeUnknownVerb, "unknown verb %s", show(word))
+	if option, value, ok := strings.Cut(word, ":"); ok && findVerb(VerbLimit).option(option) != nil {
+		d.Message += "; an option is written with =, " + show(option+"="+value)
+		return d
+	}
 	d.Suggestion = diag.Suggest(word, verbNames())
 	d.Valid = verbNames()
 	return d

@@ -229,8 +229,8 @@ func (c *checker) defaults(n, left, right ast.Node, notEmpty bool, sub func(ast.
 	emptyText := mayBeEmptyText(l)
 	if !l.MayBeAbsent() && !mayBeNil(l) && !(notEmpty && emptyText) {
 		hint := ""
-		if !notEmpty && emptyText {
-			hint = fmt.Sprintf("; write %s ?: %s for empty text", c.quote(left), c.quote(right))
+		if !notEmpty && emptyText && ConstValue(l) == nil && keyKindOf(r.Type()) == Text {
+			hint = fmt.Sprintf("; write %s ?: %s for empty text", c.operand(left), c.operand(right))
 		}
 		op := "??"
 		if isElvis(n) {
