@@ -63,6 +63,12 @@ func (s *Store) Command(name string, ops []ratelimit.Op) []any {
 	return append(cmd, args...)
 }
 
+// CommonCommand is Command with the arguments of common.lua.
+func (s *Store) CommonCommand(ops []ratelimit.Op) []any {
+	cmd := s.Command("eval", ops)
+	return append(cmd[:3+len(ops):3+len(ops)], commonArguments(ops)...)
+}
+
 // OnceCmd returns args, an EVALSHA or EVAL, as the command that is sent.
 func OnceCmd(args []any) redis.Cmder {
 	return &onceCmd{redis.NewCmd(context.Background(), args...)}
@@ -74,15 +80,11 @@ func (s *Store) Direct(ctx context.Context, ops []ratelimit.Op) error {
 	for i := range ops {
 		keys[i] = s.key(ops[i].Policy, ops[i].Key)
 	}
-	args, err := s.arguments(ops, time.Now())
+	reply, err := s.script.run(ctx, s.client, keys, commonArguments(ops))
 	if err != nil {
 		return err
 	}
-	reply, err := s.script.run(ctx, s.client, keys, args)
-	if err != nil {
-		return err
-	}
-	return readOutcomes(reply, ops)
+	return readReply(reply, ops)
 }
 
 // EndCommand returns the EVAL that does ends.
@@ -103,3 +105,16 @@ func (s *Store) Apart() *Store {
 	s.sharded = true
 	return s
 }
+
+// TakePlain is Take without what common.lua decides.
+func (s *Store) TakePlain(ctx context.Context, ops []ratelimit.Op) error {
+	keys := make([]string, len(ops))
+	for i := range ops {
+		keys[i] = s.key(ops[i].Policy, ops[i].Key)
+	}
+	return s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.arguments(ops, at) },
+		func(reply any) error { return readOutcomes(reply, ops) })
+}
+
+// IsCommon reports whether common.lua decides op, if nothing rare is found.
+func IsCommon(op *ratelimit.Op) bool { return isCommon(op) }

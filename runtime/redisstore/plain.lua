@@ -1,8 +1,6 @@
--- Decides the limits of one call as one: each enforced limit admits it, and each
--- limit that admits it is charged, or none is.
---
--- This is the first part of one script: the header, and the algorithms that most
--- policies use. holds.lua begins what has the others, and decide.lua is what is run.
+-- This is the second part of one script: the header, and the algorithms that most
+-- policies use, with whatever they are used with. holds.lua begins what has the others,
+-- and decide.lua is what is run.
 --
 -- KEYS[i]  the state of the i-th limit; all keys are in one hash slot.
 -- ARGV     six for each key: algorithm, limit, window in microseconds, capacity (a
@@ -32,9 +30,6 @@ local MAX_LIMIT = 1073741824
 local MAX_LOG_LIMIT = 4096
 local MAX_WINDOW = 316224000000000
 local EXACT = 9007199254740992
-
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
 
 local function complain(text)
   error('RATELIMIT ' .. text, 0)

@@ -295,6 +295,10 @@ func (s *Store) Take(ctx context.Context, ops []ratelimit.Op) error {
 	if apart {
 		return s.takeApart(ctx, ops, keys)
 	}
+	if args := commonArguments(ops); args != nil {
+		return s.run(ctx, keys, func(time.Time) ([]any, error) { return args, nil },
+			func(reply any) error { return readReply(reply, ops) })
+	}
 	return s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.arguments(ops, at) },
 		func(reply any) error { return readOutcomes(reply, ops) })
 }

@@ -22,8 +22,8 @@ var (
 	takeScript = newScript(takeSource)
 )
 
-// joinSources returns the script, which is in several files. Those between the first and
-// the last are the body of a function.
+// joinSources returns the script, which is in several files. Those of all
+// but the usual algorithms are the body of a function.
 func joinSources() string {
 	var b strings.Builder
 	add := func(name string) {
@@ -33,6 +33,7 @@ func joinSources() string {
 		}
 		b.Write(source)
 	}
+	add("common.lua")
 	add("plain.lua")
 	b.WriteString("local function records()\n")
 	for _, name := range []string{"holds.lua", "windows.lua", "buckets.lua", "running.lua", "records.lua", "ends.lua"} {

@@ -1,0 +1,201 @@
+-- Decides the limits of one call as one: each enforced limit admits it, and each
+-- limit that admits it is charged, or none is.
+--
+-- This is the first part of one script: what most calls need, in as little time as can
+-- be. Every call of a script creates all functions that it has, so there is none here.
+-- plain.lua and the others, which follow, decide everything, and also the calls that are
+-- begun here and that turn out to be rare; nothing is written before that is known.
+--
+-- KEYS[i]  the state of the i-th limit; all keys are in one hash slot.
+-- ARGV[i]  what plain.lua describes or, for limits of buckets, fixed windows and logs
+--          that are enforced, all of them together, one string for each key. It begins
+--          with B, F or L, and ends with limit (4 bytes), window (7), capacity (4) and
+--          cost (4). Between them a bucket has w (7) and l (4), the time in which a unit
+--          refills in lowest terms, and the debts q (7) and r (4) of an empty one and of
+--          the cost; a log has the width of its times (1). For these see plain.lua.
+-- Reply    of the latter, one string for each key, the string itself if there is one.
+--          Where the call is charged: the new state of a bucket; W, the units used (4)
+--          and the time until the state is as new (7) of the others. Where this limit
+--          refuses: b and the debt with the cost, q (7) and r (4); or w, the units used
+--          (4), that time (7) and the one until it would admit the call (7). Where only
+--          another one refuses: a and the debt; or v, the units used and that time.
+
+local KEYS, ARGV = KEYS, ARGV
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+
+-- Writes a state that lives for some microseconds. Large numbers are written out, as
+-- Redis might write them with an exponent.
+local function write(i, state, life)
+  life = math.ceil(life / 1000)
+  redis.call('SET', KEYS[i], state, 'PX', life < 1000000 and life or string.format('%.0f', life))
+end
+
+local tag = ARGV[1] and ARGV[1]:byte()
+if tag == 66 or tag == 70 or tag == 76 then
+  local pack, unpack = struct.pack, struct.unpack
+  local several = #KEYS > 1
+  local admitted, rare = true, #KEYS ~= #ARGV
+  local states, lives, charged, free -- the latter are replies where the call is charged, and where it is not
+  if several then states, lives, charged, free = {}, {}, {}, {} end
+  for i = 1, rare and 0 or #KEYS do
+    local arg = ARGV[i]
+    if several then tag = arg:byte() end
+    local raw = redis.pcall('GET', KEYS[i])
+    if tag == 66 and #arg == 53 then
+      local _, w, l, fullq, fullr, q, r = unpack('>BI7I4I7I4I7I4', arg)
+      if l < 1 or fullr >= l or r >= l or fullq > 316224000000000 or q + r == 0 or q > fullq then rare = true break end
+      local oldq, oldr = 0, 0
+      if raw then
+        if #raw ~= 30 then rare = true break end
+        local tag0, last, q0, r0, w0, l0 = unpack('>BI7I7I4I7I4', raw)
+        if tag0 ~= 66 or last > now or w0 ~= w or l0 ~= l or r0 >= l or q0 + r0 == 0
+          or q0 > fullq or q0 == fullq and r0 > fullr then
+          rare = true
+          break
+        end
+        q0 = q0 - (now - last)
+        if q0 >= 0 then
+          oldq, oldr = q0, r0
+          q, r = q + q0, r + r0
+          if r >= l then
+            q, r = q + 1, r - l
+          end
+        end
+      end
+      if q > fullq or q == fullq and r > fullr then
+        admitted = false
+        local reply = pack('>BI7I4', 98, q, r)
+        if not several then return reply end
+        free[i] = reply
+      else
+        local state = pack('>BI7I7I4I7I4', 66, now, q, r, w, l)
+        if not several then
+          write(1, state, r > 0 and q + 1 or q)
+          return state
+        end
+        states[i], lives[i], charged[i], free[i] = state, r > 0 and q + 1 or q, state, pack('>BI7I4', 97, oldq, oldr)
+      end
+    elseif tag == 70 and #arg == 20 then
+      local _, limit, window, capacity, cost = unpack('>BI4I7I4I4', arg)
+      if limit < 1 or window < 1 or window > 316224000000000 or cost < 1 or cost > limit then rare = true break end
+      local start, used = now, 0
+      if raw then
+        if #raw ~= 12 then rare = true break end
+        local tag0
+        tag0, start, used = unpack('>BI7I4', raw)
+        if tag0 ~= 70 or start > now or used < 1 or used > 1073741824 then rare = true break end
+        if now - start >= window then
+          start, used = now, 0
+        end
+      end
+      local left = start + window - now
+      if used + cost > limit then
+        admitted = false
+        local reply = pack('>BI4I7I7', 119, used, left, left)
+        if not several then return reply end
+        free[i] = reply
+      else
+        local state, reply = pack('>BI7I4', 70, start, used + cost), pack('>BI4I7', 87, used + cost, left)
+        if not several then
+          write(1, state, left)
+          return reply
+        end
+        states[i], lives[i], charged[i] = state, left, reply
+        free[i] = pack('>BI4I7', 118, used, used > 0 and left or 0)
+      end
+    elseif tag == 76 and #arg == 21 then
+      local _, width, limit, window, capacity, cost = unpack('>BBI4I7I4I4', arg)
+      if width < 3 or width > 7 or limit < 1 or window < 1 or window > 316224000000000 or cost < 1 or cost > limit then
+        rare = true
+        break
+      end
+      local size, format = width + 2, '>I' .. width .. 'I2'
+      local used, last, sum, before, body, gap, refusal = 0, 0, 0, 0, '', 0
+      if raw then
+        if #raw < 11 then rare = true break end
+        local tag0, width0, newest
+        tag0, width0, newest, before = unpack('>BBI7I2', raw)
+        local count = (#raw - 11) / size
+        if tag0 ~= 76 or width0 ~= width or newest > now or count < 1 or count > 4096 or count % 1 > 0 then
+          rare = true
+          break
+        end
+        local modulus = 256 ^ width
+        if modulus > 4503599627370496 then modulus = 4503599627370496 end
+        last, sum = unpack(format, raw, 12 + (count - 1) * size)
+        used = sum >= before and sum - before or sum - before + 65536
+        if last >= modulus or used < count or used > 4096 then rare = true break end
+        gap = now - newest
+        -- The first entry that counts: the least one whose age is below the window.
+        local first, high = 1, count
+        while first <= high do
+          local middle = (first + high - (first + high) % 2) / 2
+          local age = last - unpack(format, raw, 12 + (middle - 1) * size)
+          if age < 0 then age = age + modulus end
+          if gap + age < window then high = middle - 1 else first = middle + 1 end
+        end
+        if first > 1 then
+          local _
+          _, before = unpack(format, raw, 12 + (first - 2) * size)
+          used = sum >= before and sum - before or sum - before + 65536
+        end
+        if used + cost > limit then
+          -- The last entry that has to go: the least one with enough units up to it.
+          local excess, low = used + cost - limit, first
+          high = count
+          while low <= high do
+            local middle = (low + high - (low + high) % 2) / 2
+            local _, upto = unpack(format, raw, 12 + (middle - 1) * size)
+            local units = upto >= before and upto - before or upto - before + 65536
+            if units >= excess then high = middle - 1 else low = middle + 1 end
+          end
+          local age = last - unpack(format, raw, 12 + (low - 1) * size)
+          if age < 0 then age = age + modulus end
+          admitted = false
+          refusal = pack('>BI4I7I7', 119, used, window - gap, window - gap - age)
+          if not several then return refusal end
+          free[i] = refusal
+        elseif used > 0 then
+          -- Entries of one instant are one.
+          body = raw:sub(12 + (first - 1) * size, gap == 0 and -1 - size or -1)
+          last = math.fmod(last + gap, modulus)
+        else
+          last, sum, before = 0, 0, 0
+        end
+      end
+      if not refusal then
+        local state = pack('>BBI7I2', 76, width, now, before) .. body .. pack(format, last, math.fmod(sum + cost, 65536))
+        local reply = pack('>BI4I7', 87, used + cost, window)
+        if not several then
+          write(1, state, window)
+          return reply
+        end
+        states[i], lives[i], charged[i] = state, window, reply
+        free[i] = pack('>BI4I7', 118, used, used > 0 and window - gap or 0)
+      end
+    else
+      rare = true
+      break
+    end
+  end
+  if not rare then
+    if not admitted then return free end
+    for i = 1, #KEYS do
+      write(i, states[i], lives[i])
+    end
+    return charged
+  end
+  local full = {}
+  for i = 1, #ARGV do
+    local arg = ARGV[i]
+    local name = arg:byte() == 66 and 'bucket' or arg:byte() == 70 and 'fixed' or arg:byte() == 76 and 'log'
+    if not name or #arg ~= (name == 'bucket' and 53 or name == 'fixed' and 20 or 21) then
+      error("RATELIMIT ARGV[" .. i .. "] is not a limit of its kind", 0)
+    end
+    local limit, window, capacity, cost = unpack('>I4I7I4I4', arg, #arg - 18)
+    local n = #full
+    full[n + 1], full[n + 2], full[n + 3], full[n + 4], full[n + 5], full[n + 6] = name, limit, window, capacity, cost, 0
+  end
+  ARGV = full
+end

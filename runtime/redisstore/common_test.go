@@ -1,0 +1,170 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+	"github.com/ratelimitgen/ratelimitgen/runtime/redisstore"
+)
+
+// What common.lua decides and writes is what the other parts of the script do.
+func TestCommonCallsAreDecidedAsAllOthers(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	windows := []time.Duration{time.Microsecond, 3 * time.Microsecond, time.Second, time.Minute, 71*time.Minute + 35*time.Second, 24 * time.Hour, ratelimit.MaxWindow}
+	limits := []int64{1, 2, 3, 5, 7, 100, 4096, 4097, 1_000_003, ratelimit.MaxLimit}
+	client, _ := sharedClient(t)
+	another := func() *fake {
+		prefix := fmt.Sprintf("t%d:", prefixes.Add(1))
+		return &fake{t: t, store: redisstore.NewFakeTime(client, prefix), client: client, prefix: prefix}
+	}
+	common := 0
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := another(), another()
+		draw := func(i int) *ratelimit.Policy {
+			for {
+				p := &ratelimit.Policy{
+					ID:        fmt.Sprint("p", i),
+					Algorithm: rapid.SampledFrom([]ratelimit.Algorithm{ratelimit.TokenBucket, ratelimit.FixedWindow, ratelimit.SlidingLog}).Draw(t, "algorithm"),
+					Limit:     rapid.SampledFrom(limits).Draw(t, "limit"),
+					Window:    rapid.SampledFrom(windows).Draw(t, "window"),
+				}
+				if p.Algorithm == ratelimit.TokenBucket && rapid.Bool().Draw(t, "burst") {
+					p.Burst = rapid.SampledFrom(limits).Draw(t, "burst")
+				}
+				if p.Validate() == nil {
+					return p
+				}
+			}
+		}
+		var all []*ratelimit.Policy
+		for i := range rapid.IntRange(1, 3).Draw(t, "policies") {
+			all = append(all, draw(i))
+		}
+		var now int64
+		for range rapid.IntRange(1, 40).Draw(t, "calls") {
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			case 0:
+				i := rapid.IntRange(0, len(all)-1).Draw(t, "which")
+				p := draw(i)
+				p.Algorithm = all[i].Algorithm
+				if p.Algorithm != ratelimit.TokenBucket {
+					p.Burst = 0
+				}
+				if p.Validate() == nil {
+					all[i] = p
+				}
+			case 1:
+				now -= rapid.Int64Range(0, 5_000_000).Draw(t, "back")
+			case 2, 3:
+				w := all[0].Window.Microseconds()
+				now += rapid.Int64Range(0, 2*w/max(all[0].Limit, 1)+2).Draw(t, "a unit")
+			case 4:
+				now += rapid.Int64Range(0, all[0].Window.Microseconds()+1).Draw(t, "a window")
+			}
+			a.at(now)
+			b.at(now)
+			var ops, others []ratelimit.Op
+			for _, p := range all {
+				most := max(1, p.Capacity()/rapid.SampledFrom([]int64{1, 3, 1 << 40}).Draw(t, "part"))
+				op := ratelimit.Op{Policy: p, Key: "k", Cost: rapid.Int64Range(1, most).Draw(t, "cost")}
+				if redisstore.IsCommon(&op) {
+					common++
+				}
+				ops, others = append(ops, op), append(others, op)
+			}
+			if err := a.store.Take(ctx, ops); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.store.TakePlain(ctx, others); err != nil {
+				t.Fatal(err)
+			}
+			for i := range ops {
+				if ops[i].Outcome != others[i].Outcome {
+					t.Fatalf("%+v, cost %d at %d µs: %+v, want %+v", *ops[i].Policy, ops[i].Cost, now, ops[i].Outcome, others[i].Outcome)
+				}
+				x, y := a.dump(all[i]), b.dump(all[i])
+				if x != y {
+					t.Fatalf("%+v, cost %d at %d µs: state %q, want %q", *ops[i].Policy, ops[i].Cost, now, x, y)
+				}
+				if x != "" && (a.ttl(all[i])-b.ttl(all[i])).Abs() > 5*time.Second {
+					t.Fatalf("%+v: lives %v, want %v", *ops[i].Policy, a.ttl(all[i]), b.ttl(all[i]))
+				}
+			}
+		}
+	})
+	if common == 0 {
+		t.Error("no call was one of the common ones")
+	}
+}
+
+func TestRD03ABadArgumentOfACommonCallIsAnError(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := connect(t, startServer(t).addr)
+	store := redisstore.New(client)
+	var ops []ratelimit.Op
+	for _, p := range policies() {
+		ops = append(ops, ratelimit.Op{Policy: p, Key: "k", Cost: 1})
+	}
+	expectRefused := func(what string, cmd []any) {
+		t.Helper()
+		if err := client.Do(ctx, cmd...).Err(); err == nil || !strings.Contains(err.Error(), "RATELIMIT") {
+			t.Errorf("%s: error %v", what, err)
+		}
+		if n, err := client.DBSize(ctx).Result(); n != 0 || err != nil {
+			t.Fatalf("%s: %d keys were written, %v", what, n, err)
+		}
+	}
+	first := 3 + len(ops)
+	for i := first; i < first+len(ops); i++ {
+		argument := func(change func([]byte) []byte) []any {
+			cmd := store.CommonCommand(ops)
+			cmd[i] = change(slices.Clone(cmd[i].([]byte)))
+			return cmd
+		}
+		cases := map[string][]any{
+			"empty":        argument(func(b []byte) []byte { return nil }),
+			"one byte":     argument(func(b []byte) []byte { return b[:1] }),
+			"a byte less":  argument(func(b []byte) []byte { return b[:len(b)-1] }),
+			"a byte more":  argument(func(b []byte) []byte { return append(b, 0) }),
+			"another kind": argument(func(b []byte) []byte { b[0] = 'X'; return b }),
+		}
+		if ops[i-first].Policy.Algorithm == ratelimit.TokenBucket {
+			// What its argument ends with is for rare calls.
+			cases["no pace"] = argument(func(b []byte) []byte { copy(b[8:], make([]byte, 4)); return b })
+			cases["no cost"] = argument(func(b []byte) []byte { copy(b[23:], make([]byte, 11)); return b })
+			cases["a cost"] = argument(func(b []byte) []byte { copy(b[23:], "\x7f\xff\xff\xff\xff\xff\xff"); return b })
+			cases["a rest"] = argument(func(b []byte) []byte { copy(b[30:], "\xff\xff\xff\xff"); return b })
+			for _, cmd := range cases {
+				// And these calls are rare where it is wrong as well.
+				if b := cmd[i].([]byte); len(b) == 53 {
+					copy(b[len(b)-15:], make([]byte, 7))
+				}
+			}
+		} else {
+			cases["no limit"] = argument(func(b []byte) []byte { copy(b[len(b)-19:], make([]byte, 4)); return b })
+			cases["no window"] = argument(func(b []byte) []byte { copy(b[len(b)-15:], make([]byte, 7)); return b })
+			cases["a window"] = argument(func(b []byte) []byte { copy(b[len(b)-15:], "\xff\xff\xff\xff\xff\xff\xff"); return b })
+			cases["a cost"] = argument(func(b []byte) []byte { copy(b[len(b)-4:], "\x7f\xff\xff\xff"); return b })
+		}
+		for what, cmd := range cases {
+			expectRefused(fmt.Sprintf("ARGV[%d], %s", i-first+1, what), cmd)
+		}
+	}
+	cmd := store.CommonCommand(ops)
+	expectRefused("an argument less", cmd[:len(cmd)-1])
+	expectRefused("an argument more", append(cmd, cmd[len(cmd)-1]))
+	cmd[2] = "0"
+	expectRefused("no keys", cmd)
+	if err := client.Do(ctx, store.CommonCommand(ops)...).Err(); err != nil {
+		t.Errorf("the arguments as they are: %v", err)
+	}
+}
