@@ -33,12 +33,23 @@ local redis = {
 
 var fakeTimeScript = newScript(fakeTime + takeSource)
 
-// NewFakeTime is New with a store that lives in the time of the key <prefix>now.
+// NewFakeTime is New with a store that lives in the time of the key <prefix>now, and
+// remembers no refusals, since that runs by another time.
 func NewFakeTime(client redis.UniversalClient, prefix string) *Store {
-	s := New(client, WithPrefix(prefix))
+	s := New(client, WithPrefix(prefix), WithRefusalMemory(0))
 	s.script = fakeTimeScript
 	return s
 }
+
+// Remembering has s remember refusals by the time, in µs, that clock tells.
+func (s *Store) Remembering(entries int, clock func() int64) *Store {
+	s.refusals = newRefusals(entries)
+	s.clock = func() int64 { return clock() * 1000 }
+	return s
+}
+
+// Recalls reports whether s refuses ops without the server.
+func (s *Store) Recalls(ops []ratelimit.Op) bool { return s.refusals.recall(ops, s.now()) }
 
 // KeyOf returns where s counts.
 func (s *Store) KeyOf(p *ratelimit.Policy, key string) string { return s.key(p, key) }
@@ -82,7 +93,8 @@ func (s *Store) Direct(ctx context.Context, ops []ratelimit.Op) error {
 	if err != nil {
 		return err
 	}
-	return readOutcomes(reply, ops)
+	_, err = readReply(reply, ops)
+	return err
 }
 
 // EndCommand returns the EVAL that does ends.
@@ -102,4 +114,9 @@ func (s *Store) EndCommand(ends []ratelimit.End) []any {
 func (s *Store) Apart() *Store {
 	s.sharded = true
 	return s
+}
+
+// Remember has s remember ops as refused now.
+func (s *Store) Remember(ops []ratelimit.Op) {
+	s.refusals.remember(ops, nil, s.refusals.generation(), s.now(), s.now())
 }
