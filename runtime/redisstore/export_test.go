@@ -120,3 +120,11 @@ func (s *Store) Apart() *Store {
 func (s *Store) Remember(ops []ratelimit.Op) {
 	s.refusals.remember(ops, nil, s.refusals.generation(), s.now(), s.now())
 }
+
+// CheckAt is Check by a clock that is off.
+func (s *Store) CheckAt(ctx context.Context, off time.Duration) (Report, error) {
+	return s.check(ctx, func() time.Time { return time.Now().Add(off) })
+}
+
+// IsOld reports whether Check refuses a version of Redis.
+func IsOld(version string) bool { return isOlder(version, oldestRedis) }

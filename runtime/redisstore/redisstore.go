@@ -9,7 +9,8 @@
 // EVALSHA, however many policies it concerns, and takes its time from the server, so
 // the clocks of the clients do not matter. It supports all policies but those of custom
 // algorithms. The server's user needs the commands
-// EVALSHA, EVAL, GET, SET, TIME and DEL, and the keys under the prefix.
+// EVALSHA, EVAL, GET, SET, TIME and DEL, and the keys under the prefix; [Store.Check]
+// tells what is missing.
 //
 // # Keys
 //
