@@ -56,6 +56,9 @@ func (s *Store) takeApart(ctx context.Context, ops []ratelimit.Op, keys []string
 		reserves := !ops[0].Peek && i < len(all)-1
 		for j := range p.ops {
 			op := &p.ops[j]
+			if reserves {
+				s.refusals.isAhead(op.Policy)
+			}
 			if reserves && op.ID == 0 && !isPlain(form(op.Policy)) {
 				if id == 0 {
 					id = 1 + rand.Uint64N(math.MaxUint64)
@@ -99,7 +102,11 @@ func (s *Store) takePart(ctx context.Context, p *part, reserves bool) error {
 		return args, err
 	}
 	return s.run(ctx, p.keys, arguments, func(reply any) error {
-		if values, ok := reply.([]any); ok && reserves && len(values) == 5*len(p.ops) {
+		if !reserves {
+			_, err := readReply(reply, p.ops)
+			return err
+		}
+		if values, ok := reply.([]any); ok && len(values) == 5*len(p.ops) {
 			p.times = make([]int64, len(p.ops))
 			for i := range p.times {
 				p.times[i], _ = values[4*len(p.ops)+i].(int64)

@@ -325,7 +325,7 @@ end
 
 -- A token bucket with a warmup (paced.go).
 build.warm = function()
-  local rule = {letter = 'w', fields = {'base', 'part', 'used', 'frac', 'window', 'limit'}}
+  local rule = {letter = 'w', fields = {'base', 'part', 'used', 'frac', 'window', 'limit'}, restates = true}
 
   local function up(whole, part)
     return part > 0 and whole + 1 or whole
@@ -381,6 +381,7 @@ build.warm = function()
 
   function rule.adopt(op, r)
     if r.window == op.window and r.limit == op.limit then return end
+    op.restated = true
     local num, den = pace(r.window, r.limit)
     if free(op, r) then
       r.used, r.frac = cold(op, r, den)

@@ -208,9 +208,9 @@ func readCommon(reply string, op *ratelimit.Op) (ratelimit.Outcome, error) {
 	return o, nil
 }
 
-// readReply sets the outcomes of ops from the script's reply to commonArguments, if all
+// readCommonReply sets the outcomes of ops from the script's reply to commonArguments, if all
 // of it makes sense.
-func readReply(reply any, ops []ratelimit.Op) error {
+func readCommonReply(reply any, ops []ratelimit.Op) error {
 	var err error
 	switch r := reply.(type) {
 	case string:
@@ -240,5 +240,6 @@ func readReply(reply any, ops []ratelimit.Op) error {
 		}
 		return nil
 	}
-	return readOutcomes(reply, ops) // of plain.lua, which has decided
+	_, err = readReply(reply, ops) // of plain.lua, which has decided
+	return err
 }

@@ -72,5 +72,9 @@ if reserves then
   for i = 1, #ops do
     reply[4 * #ops + i] = ops[i].t
   end
+elseif more then
+  for i = 1, #ops do
+    if ops[i].lasts then reply[#reply + 1] = ops[i].lasts() end
+  end
 end
 return reply

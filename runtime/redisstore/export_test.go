@@ -33,12 +33,23 @@ local redis = {
 
 var fakeTimeScript = newScript(fakeTime + takeSource)
 
-// NewFakeTime is New with a store that lives in the time of the key <prefix>now.
+// NewFakeTime is New with a store that lives in the time of the key <prefix>now, and
+// remembers no refusals, since that runs by another time.
 func NewFakeTime(client redis.UniversalClient, prefix string) *Store {
-	s := New(client, WithPrefix(prefix))
+	s := New(client, WithPrefix(prefix), WithRefusalMemory(0))
 	s.script = fakeTimeScript
 	return s
 }
+
+// Remembering has s remember refusals by the time, in µs, that clock tells.
+func (s *Store) Remembering(entries int, clock func() int64) *Store {
+	s.refusals = newRefusals(entries)
+	s.clock = func() int64 { return clock() * 1000 }
+	return s
+}
+
+// Recalls reports whether s refuses ops without the server.
+func (s *Store) Recalls(ops []ratelimit.Op) bool { return s.refusals.recall(ops, s.now()) }
 
 // KeyOf returns where s counts.
 func (s *Store) KeyOf(p *ratelimit.Policy, key string) string { return s.key(p, key) }
@@ -84,7 +95,7 @@ func (s *Store) Direct(ctx context.Context, ops []ratelimit.Op) error {
 	if err != nil {
 		return err
 	}
-	return readReply(reply, ops)
+	return readCommonReply(reply, ops)
 }
 
 // EndCommand returns the EVAL that does ends.
@@ -113,8 +124,24 @@ func (s *Store) TakePlain(ctx context.Context, ops []ratelimit.Op) error {
 		keys[i] = s.key(ops[i].Policy, ops[i].Key)
 	}
 	return s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.arguments(ops, at) },
-		func(reply any) error { return readOutcomes(reply, ops) })
+		func(reply any) error {
+			_, err := readReply(reply, ops)
+			return err
+		})
 }
 
 // IsCommon reports whether common.lua decides op, if nothing rare is found.
 func IsCommon(op *ratelimit.Op) bool { return isCommon(op) }
+
+// Remember has s remember ops as refused now.
+func (s *Store) Remember(ops []ratelimit.Op) {
+	s.refusals.remember(ops, nil, s.refusals.generation(), s.now(), s.now())
+}
+
+// CheckAt is Check by a clock that is off.
+func (s *Store) CheckAt(ctx context.Context, off time.Duration) (Report, error) {
+	return s.check(ctx, func() time.Time { return time.Now().Add(off) })
+}
+
+// IsOld reports whether Check refuses a version of Redis.
+func IsOld(version string) bool { return isOlder(version, oldestRedis) }

@@ -212,7 +212,7 @@ func TestOneCommandDecidesACall(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	client := connect(t, startServer(t).addr)
-	store := redisstore.New(client)
+	store := redisstore.New(client, redisstore.WithRefusalMemory(0))
 	var ops []ratelimit.Op
 	for i, p := range policies() {
 		ops = append(ops, ratelimit.Op{Policy: p, Key: fmt.Sprint("k", i), Cost: 1})

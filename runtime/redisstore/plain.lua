@@ -13,10 +13,13 @@
 -- Reply    four integers for each key: 1 if this limit admits the call, else 0;
 --          the greatest cost it would admit now; after how many microseconds it
 --          would admit this cost or, if it does, how long the call waits for its
---          turn; after how many its state is as new.
+--          turn; after how many its state is as new. Then one more for each
+--          limit with locks, sliding window and bucket with a warmup: for how many
+--          the key stays locked; 0 where the state is of another window or pace,
+--          and what was said of times holds for now only; else 2^53.
 --
--- If ARGV[1] is 'reserve', all that was said of ARGV follows, and of the reply, the
--- time of the decision for each key. If it is 'end', ARGV tells what becomes of calls
+-- If ARGV[1] is 'reserve', all that was said of ARGV follows, and the reply ends with
+-- the time of the decision for each key in place of those. If it is 'end', ARGV tells what becomes of calls
 -- that were admitted; see ends.lua.
 --
 -- Times are microseconds. All numbers are integers below 2^53, which a Lua number

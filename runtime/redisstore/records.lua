@@ -148,6 +148,14 @@ local function load(op, raw)
     return locked() and 0 or rule.remaining(op, r)
   end
 
+  if #op.locks > 0 or rule.restates then
+    function op.lasts()
+      if op.restated then return 0 end
+      if #op.locks == 0 then return EXACT end
+      return locked() and min(r.unlock - op.t, EXACT) or 0
+    end
+  end
+
   function op.reset()
     return r.blank and 0 or min(max(clears(op, rule, r) - op.t, 0), EXACT)
   end

@@ -9,7 +9,8 @@
 // EVALSHA, however many policies it concerns, and takes its time from the server, so
 // the clocks of the clients do not matter. It supports all policies but those of custom
 // algorithms. The server's user needs the commands
-// EVALSHA, EVAL, GET, SET, TIME and DEL, and the keys under the prefix.
+// EVALSHA, EVAL, GET, SET, TIME and DEL, and the keys under the prefix; [Store.Check]
+// tells what is missing.
 //
 // # Keys
 //
@@ -162,6 +163,9 @@ type Store struct {
 	nodesMu   sync.RWMutex
 	nodes     map[string]*breaker // by address, of a cluster or ring
 
+	refusals *refusals    // nil: none are remembered
+	clock    func() int64 // of refusals, in nanoseconds; nil: the process's
+
 	calendars sync.Map     // *calendar, by calendarKey
 	ahead     atomic.Int64 // µs by which the servers' clocks are ahead of ours, as far as calendars need to know
 }
@@ -228,6 +232,18 @@ func WithLogger(l *slog.Logger) Option {
 	return func(s *Store) { s.logger = l }
 }
 
+// WithRefusalMemory sets how many refusals the Store remembers, or about so many: a call
+// that was refused, and would be refused again whatever others do, is answered without
+// the server until its RetryAfter, and for a second at most. So is the same call only,
+// with the same keys and costs. What is changed by this Store, or by an update of the
+// limiter's, is seen at once, and what another process changes, within the second. See
+// Stats.Remembered.
+//
+// The default is DefaultRefusalMemory. Below 1, all calls are sent to the server.
+func WithRefusalMemory(entries int) Option {
+	return func(s *Store) { s.refusals = newRefusals(entries) }
+}
+
 // New returns a Store that asks client. It does not connect: a server that is
 // not there is an error of each decision. Hooks of a client are to be added before.
 func New(client redis.UniversalClient, opts ...Option) *Store {
@@ -244,6 +260,7 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 		failures:    make(map[Class]*atomic.Int64),
 		started:     time.Now(),
 		nodes:       make(map[string]*breaker),
+		refusals:    newRefusals(DefaultRefusalMemory),
 	}
 	var servers string
 	s.name, servers = nameOf(client)
@@ -280,12 +297,32 @@ func NewClient(o *redis.UniversalOptions) redis.UniversalClient {
 }
 
 // Take implements [ratelimit.Store] by one command, or where the keys live apart, one
-// for each place. Outcomes are set only if it
+// for each place. There is none if the call is remembered to be refused, as
+// WithRefusalMemory says. Outcomes are set only if it
 // returns nil. A ctx that is done is an error, and nothing is sent.
 func (s *Store) Take(ctx context.Context, ops []ratelimit.Op) error {
 	if err := s.ready(ctx); err != nil || len(ops) == 0 {
 		return err
 	}
+	if s.refusals == nil || ops[0].Peek {
+		_, err := s.take(ctx, ops)
+		return err
+	}
+	sent := s.now()
+	if s.refusals.recall(ops, sent) {
+		return nil
+	}
+	generation := s.refusals.generation()
+	lasts, err := s.take(ctx, ops)
+	if err == nil {
+		s.refusals.remember(ops, lasts, generation, sent, s.now())
+	}
+	return err
+}
+
+// take has the server decide ops. It returns for how long their keys stay locked, if
+// that is known.
+func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Duration, err error) {
 	keys := make([]string, len(ops))
 	apart := false
 	for i := range ops {
@@ -293,14 +330,18 @@ func (s *Store) Take(ctx context.Context, ops []ratelimit.Op) error {
 		apart = apart || s.sharded && hashTag(keys[i]) != hashTag(keys[0])
 	}
 	if apart {
-		return s.takeApart(ctx, ops, keys)
+		return nil, s.takeApart(ctx, ops, keys)
 	}
 	if args := commonArguments(ops); args != nil {
-		return s.run(ctx, keys, func(time.Time) ([]any, error) { return args, nil },
-			func(reply any) error { return readReply(reply, ops) })
+		return nil, s.run(ctx, keys, func(time.Time) ([]any, error) { return args, nil },
+			func(reply any) error { return readCommonReply(reply, ops) })
 	}
-	return s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.arguments(ops, at) },
-		func(reply any) error { return readOutcomes(reply, ops) })
+	err = s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.arguments(ops, at) },
+		func(reply any) (err error) {
+			lasts, err = readReply(reply, ops)
+			return err
+		})
+	return lasts, err
 }
 
 // Reset implements [ratelimit.Store]. It forgets what the policy counted by its
@@ -309,6 +350,7 @@ func (s *Store) Reset(ctx context.Context, p *ratelimit.Policy, key string) erro
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
+	defer s.refusals.forget(p.ID, key, false) // also if it is not known whether it was done
 	return s.ask(ctx, &command{keys: []string{s.key(p, key)}}, nil)
 }
 

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,6 +102,39 @@ func micros(µs int64) time.Duration {
 		return (ratelimit.Never - 1).Truncate(time.Microsecond)
 	}
 	return time.Duration(µs) * time.Microsecond
+}
+
+// readReply sets the outcomes of ops from the script's reply to a call that reserves
+// nothing, and returns for how long each may be taken to refuse what it refuses; nil if
+// none says so.
+func readReply(reply any, ops []ratelimit.Op) (lasts []time.Duration, err error) {
+	values, ok := reply.([]any)
+	n := 4 * len(ops)
+	for i := range ops {
+		if !ok || !saysHowLong(ops[i].Policy) {
+			continue
+		}
+		if n >= len(values) {
+			break // readOutcomes complains
+		}
+		µs, isInt := values[n].(int64)
+		if !isInt || µs < 0 || µs > maxWait {
+			return nil, fmt.Errorf("reply holds %.100q in place of a time", fmt.Sprint(values[n]))
+		}
+		if lasts == nil {
+			lasts = make([]time.Duration, len(ops))
+		}
+		lasts[i] = micros(µs)
+		values = slices.Delete(values, n, n+1)
+		reply = values
+	}
+	return lasts, readOutcomes(reply, ops)
+}
+
+// saysHowLong reports whether the script has a fifth number for p: where its refusals may
+// end, or do something, before its RetryAfter.
+func saysHowLong(p *ratelimit.Policy) bool {
+	return len(p.Lock) > 0 || p.Algorithm == ratelimit.SlidingWindow || p.Warmup != 0
 }
 
 // readOutcomes sets the outcomes of ops from the script's reply, if all of it makes

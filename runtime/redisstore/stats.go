@@ -10,6 +10,9 @@ import (
 type Stats struct {
 	// Answers is the number of calls that a server decided.
 	Answers int64
+	// Remembered is the number of calls that were refused without the server, which
+	// had refused them before. They are not among the Answers.
+	Remembered int64
 	// Failures is the number of those that ended in an Error, by class. All classes
 	// are there.
 	Failures map[Class]int64
@@ -42,6 +45,9 @@ func (s *Store) Stats() Stats {
 		Answers:  s.answers.Load(),
 		Failures: make(map[Class]int64),
 		InFlight: int(s.inFlight.Load()),
+	}
+	if s.refusals != nil {
+		stats.Remembered = s.refusals.hits.Load()
 	}
 	for class, n := range s.failures {
 		stats.Failures[class] = n.Load()

@@ -184,7 +184,7 @@ end
 -- charged, of parts as long as r.length that are numbered from r.base on; r.rest
 -- holds the units of each (4 bytes), by number modulo r.count.
 build.sliding = function()
-  local rule = counting {letter = 's', fields = {'base', 'part', 'length', 'count'}}
+  local rule = counting {letter = 's', fields = {'base', 'part', 'length', 'count'}, restates = true}
 
   local function units(r, part)
     return (unpack('>I4', r.rest, fmod(part, r.count) * 4 + 1))
@@ -261,6 +261,7 @@ build.sliding = function()
   -- What counted in parts of another length counts as charged now.
   function rule.adopt(op, r)
     if r.length == op.length and r.count == op.count then return end
+    op.restated = true
     local used, cost = rule.used(op, r), op.cost
     r.rest, r.holds, r.length, r.count, r.sum = '', '', op.length, op.count, nil
     if used > 0 then
