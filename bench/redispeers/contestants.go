@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -80,6 +81,10 @@ func contestants(addr, prefix string) (all []*contestant, closeAll func() error,
 	add(&contestant{name: ours, allow: own(client(), prefix, one), refuse: own(client(), prefix, []ratelimit.Policy{bucket("refuse", 1)})})
 	add(&contestant{name: oursThree, allow: own(client(), prefix, []ratelimit.Policy{bucket("a", limit), bucket("b", limit), bucket("c", limit)})})
 
+	for _, n := range []int{1, 2, 4, 8} {
+		add(&contestant{name: fmt.Sprintf("%s, WithPipelines(%d)", ours, n), allow: own(client(), prefix, one, redisstore.WithPipelines(n))})
+	}
+
 	rr := redis_rate.NewLimiter(client())
 	rated := func(n int) limiter {
 		l := redis_rate.Limit{Rate: n, Burst: n, Period: window}
@@ -134,8 +139,9 @@ const (
 )
 
 // own is our limiter: key counts for all of the policies.
-func own(client *redis.Client, prefix string, policies []ratelimit.Policy) limiter {
-	l := ratelimit.New(ratelimit.WithStore("", redisstore.New(client, redisstore.WithPrefix(prefix), redisstore.WithTimeout(time.Second))))
+func own(client *redis.Client, prefix string, policies []ratelimit.Policy, opts ...redisstore.Option) limiter {
+	opts = append(opts, redisstore.WithPrefix(prefix), redisstore.WithTimeout(time.Second))
+	l := ratelimit.New(ratelimit.WithStore("", redisstore.New(client, opts...)))
 	g := l.MustGate(&ratelimit.Spec{Method: "redispeers.Call", Policies: policies})
 	return func(ctx context.Context, key string) (bool, error) {
 		var err error

@@ -101,7 +101,8 @@ func (s *Store) takePart(ctx context.Context, p *part, reserves bool) error {
 		}
 		return args, err
 	}
-	return s.run(ctx, p.keys, arguments, func(reply any) error {
+	return s.run(ctx, p.keys, arguments, func(c *command) error {
+		reply := c.reply
 		if !reserves {
 			_, err := readReply(reply, p.ops)
 			return err

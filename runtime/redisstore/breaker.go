@@ -19,6 +19,7 @@ const (
 // time, to try the server, and it closes with the next answer.
 type breaker struct {
 	server   string       // address, for logs
+	lanes    lanes        // to the server
 	answers  atomic.Int64 // of the server
 	failures atomic.Int64 // since the last answer
 	open     atomic.Bool

@@ -60,13 +60,13 @@ func (c *calendar) around(at time.Time) *[5]time.Time {
 // reply to read. Where the windows of the calendar that it was given are too far from the
 // server's time, the script has done nothing, and says what time it is there: then it is
 // asked once more, and later calls know.
-func (s *Store) run(ctx context.Context, keys []string, arguments func(at time.Time) ([]any, error), read func(reply any) error) error {
+func (s *Store) run(ctx context.Context, keys []string, arguments func(at time.Time) ([]any, error), read func(*command) error) error {
 	for again := false; ; again = true {
 		args, err := arguments(time.Now().Add(time.Duration(s.ahead.Load()) * time.Microsecond))
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		err = s.ask(ctx, &command{keys: keys, args: args}, read)
+		err = s.ask(ctx, &command{keys: keys, args: args, read: read})
 		now, found := serverTime(err)
 		if !found || again {
 			return err

@@ -271,7 +271,7 @@ func (c *checkup) decides(ctx context.Context) {
 	args, err := s.arguments(ops, c.now())
 	if err == nil {
 		var reply any
-		if reply, err = s.script.run(ctx, s.client, []string{s.key(op.Policy, "")}, args); err == nil {
+		if reply, err = s.script.run(ctx, s.client, &command{keys: []string{s.key(op.Policy, "")}, args: args}); err == nil {
 			_, err = readReply(reply, ops)
 		}
 	}

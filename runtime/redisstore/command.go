@@ -7,14 +7,20 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
-// command is what the server is asked for one call.
+// command is what the server is asked for one call. All that a call of one policy needs
+// is in it, so that it is one allocation.
 type command struct {
-	ctx  *deadline
 	keys []string
-	args []any // of the script; nil to delete the key
+	args []any                // of the script; nil to delete the key
+	read func(*command) error // of the reply; nil if that says nothing
+	ops  []ratelimit.Op       // for read
 
+	within  deadline
+	once    onceCmd
 	breaker *breaker
 	answers int64 // of the breaker, when the command began
 
@@ -22,6 +28,12 @@ type command struct {
 	done  chan struct{} // closed when there is a reply or an error; nil if sent by the caller
 	reply any
 	err   error
+
+	// Of a call of one policy.
+	key   [1]string
+	text  string
+	arg   [1]any
+	words [5]any
 }
 
 // prompt returns a client that heeds the deadlines of contexts in all that it waits
@@ -57,8 +69,8 @@ func prompt(client redis.UniversalClient, timeout time.Duration) redis.Universal
 // idleTime is for how long a goroutine waits for the next command.
 const idleTime = time.Second
 
-// ask has the server do c, and gives the reply to read if that is not nil.
-func (s *Store) ask(ctx context.Context, c *command, read func(reply any) error) error {
+// ask has the server do c, and the reply read.
+func (s *Store) ask(ctx context.Context, c *command) error {
 	if err := s.breakerOf(ctx, c.keys[0]).admit(c); err != nil {
 		s.failures[Open].Add(1)
 		return err
@@ -70,21 +82,20 @@ func (s *Store) ask(ctx context.Context, c *command, read func(reply any) error)
 		early, hasty = left < s.timeout, left < s.timeout/10
 		wait = min(wait, left)
 	}
-	within := withDeadline(ctx, wait)
-	c.ctx = within
+	c.within.start(ctx, wait)
 	if s.inFlight.Add(1) > s.maxInFlight {
 		s.inFlight.Add(-1)
-		within.stop()
+		c.within.stop()
 		c.breaker.untold(c)
 		return s.count(Overload, fmt.Errorf("not asked: %d commands are in flight already", s.maxInFlight))
 	}
 	err := s.outcome(c)
 	if !c.left {
-		within.stop()
+		c.within.stop()
 	}
 	if err == nil {
-		if read != nil {
-			if err := read(c.reply); err != nil {
+		if c.read != nil {
+			if err := c.read(c); err != nil {
 				return s.failed(ctx, c, s.count(Malformed, err))
 			}
 		}
@@ -110,7 +121,7 @@ func (s *Store) ask(ctx context.Context, c *command, read func(reply any) error)
 			_ = s.failed(ctx, c, s.count(Timeout, cause))
 		}
 		return fmt.Errorf("%s: no answer: %w", s.name, cause)
-	case class == Timeout && !time.Now().Before(within.at):
+	case class == Timeout && !time.Now().Before(c.within.at):
 		err = fmt.Errorf("no answer within %v", s.timeout)
 	case class == Invalid:
 		err = fmt.Errorf("keys %q: %w", c.keys, err)
@@ -118,25 +129,41 @@ func (s *Store) ask(ctx context.Context, c *command, read func(reply any) error)
 	return s.failed(ctx, c, s.count(class, err))
 }
 
-// outcome sends c, and returns by its deadline. The reply is set if it returns nil. A
-// client that does not heed deadlines is left waiting with a goroutine of ours.
+// outcome has c sent, and returns by its deadline. The reply is set if it returns nil.
 func (s *Store) outcome(c *command) error {
-	if s.direct != nil {
+	switch l := &c.breaker.lanes; {
+	case s.pipelines > 0 && c.args != nil:
+		if !l.enter(c, s.pipelines) {
+			return c.wait()
+		}
+		// Nobody waits for a lane: as a command by itself.
+		defer s.leave(l)
+		if s.direct != nil {
+			s.send(s.direct, c)
+			return c.err
+		}
+	case s.direct != nil:
 		s.send(s.direct, c)
 		return c.err
 	}
+	// A client that does not heed deadlines is left waiting with a goroutine of ours.
 	c.done = make(chan struct{})
 	select {
 	case s.idle <- c:
 	default:
 		go s.work(c)
 	}
+	return c.wait()
+}
+
+// wait waits for c, which is sent by another goroutine, until its deadline.
+func (c *command) wait() error {
 	err := context.DeadlineExceeded
 	select {
 	case <-c.done:
-	case <-c.ctx.Done():
-	case <-c.ctx.Context.Done():
-		err = c.ctx.Context.Err()
+	case <-c.within.Done():
+	case <-c.within.Context.Done():
+		err = c.within.Context.Err()
 	}
 	select {
 	case <-c.done: // also if it came with the deadline
@@ -169,16 +196,21 @@ func (s *Store) send(client redis.UniversalClient, c *command) {
 		if r := recover(); r != nil {
 			c.err = fmt.Errorf("panic: %v", r)
 		}
-		s.inFlight.Add(-1)
-		if c.done != nil {
-			close(c.done)
-		}
+		s.ended(c)
 	}()
 	if c.args == nil {
-		c.err = client.Del(c.ctx, c.keys[0]).Err()
+		c.err = client.Del(&c.within, c.keys[0]).Err()
 		return
 	}
-	c.reply, c.err = s.script.run(c.ctx, client, c.keys, c.args)
+	c.reply, c.err = s.script.run(&c.within, client, c)
+}
+
+// ended tells whoever waits for c that there is a reply or an error.
+func (s *Store) ended(c *command) {
+	s.inFlight.Add(-1)
+	if c.done != nil {
+		close(c.done)
+	}
 }
 
 // count counts a failure and returns it as an error.

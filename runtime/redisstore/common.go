@@ -142,12 +142,18 @@ func (d debt) below(full debt, w, l uint64) int64 {
 // until is the time after which d is gone, in whole µs.
 func (d debt) until() int64 { return int64(d.q) + int64(min(d.r, 1)) }
 
+// outcomeError is an outcome in a reply that makes no sense.
+type outcomeError string
+
+func (e outcomeError) Error() string {
+	return fmt.Sprintf("reply holds an outcome that makes no sense: %.100q", string(e))
+}
+
 // readCommon returns what a reply of common.lua says of op.
 func readCommon(reply string, op *ratelimit.Op) (ratelimit.Outcome, error) {
 	var o ratelimit.Outcome
-	bad := fmt.Errorf("reply holds an outcome that makes no sense: %.100q", reply)
 	if reply == "" {
-		return o, bad
+		return o, outcomeError(reply)
 	}
 	p := op.Policy
 	var used, reset, retry uint64
@@ -160,12 +166,12 @@ func readCommon(reply string, op *ratelimit.Op) (ratelimit.Outcome, error) {
 		case (tag == 'a' || tag == 'b') && len(reply) == 12:
 			d = debt{read7(reply[1:]), read4(reply[8:])}
 		default:
-			return o, bad
+			return o, outcomeError(reply)
 		}
 		w, l := pace(p)
 		full := debtOf(p.Capacity(), w, l)
 		if d.r >= l || d.q >= exact {
-			return o, bad
+			return o, outcomeError(reply)
 		}
 		o.Allowed = tag != 'b'
 		if !o.Allowed {
@@ -175,7 +181,7 @@ func readCommon(reply string, op *ratelimit.Op) (ratelimit.Outcome, error) {
 			}
 			cost := debtOf(op.Cost, w, l)
 			if wait < 1 || cost.q > d.q || cost.q == d.q && cost.r > d.r {
-				return o, bad
+				return o, outcomeError(reply)
 			}
 			o.RetryAfter = micros(wait)
 			d.q -= cost.q
@@ -184,7 +190,7 @@ func readCommon(reply string, op *ratelimit.Op) (ratelimit.Outcome, error) {
 			}
 			d.r -= cost.r
 		} else if d.q > full.q || d.q == full.q && d.r > full.r {
-			return o, bad
+			return o, outcomeError(reply)
 		}
 		o.Remaining = d.below(full, w, l)
 		o.ResetAfter = micros(d.until())
@@ -195,24 +201,25 @@ func readCommon(reply string, op *ratelimit.Op) (ratelimit.Outcome, error) {
 	case tag == 'w' && len(reply) == 19:
 		used, reset, retry = read4(reply[1:]), read7(reply[5:]), read7(reply[12:])
 		if retry == 0 {
-			return o, bad
+			return o, outcomeError(reply)
 		}
 	default:
-		return o, bad
+		return o, outcomeError(reply)
 	}
 	if reset > uint64(maxWait) || retry > uint64(maxWait) || o.Allowed && used > uint64(p.Limit) {
-		return o, bad
+		return o, outcomeError(reply)
 	}
 	o.Remaining = max(p.Limit-int64(used), 0)
 	o.ResetAfter, o.RetryAfter = micros(int64(reset)), micros(int64(retry))
 	return o, nil
 }
 
-// readCommonReply sets the outcomes of ops from the script's reply to commonArguments, if all
-// of it makes sense.
-func readCommonReply(reply any, ops []ratelimit.Op) error {
+// readCommonReply sets the outcomes of the ops of c from the script's reply to
+// commonArguments, if all of it makes sense.
+func readCommonReply(c *command) error {
 	var err error
-	switch r := reply.(type) {
+	ops := c.ops
+	switch r := c.reply.(type) {
 	case string:
 		if len(ops) == 1 {
 			var o ratelimit.Outcome
@@ -240,6 +247,6 @@ func readCommonReply(reply any, ops []ratelimit.Op) error {
 		}
 		return nil
 	}
-	_, err = readReply(reply, ops) // of plain.lua, which has decided
+	_, err = readReply(c.reply, ops) // of plain.lua, which has decided
 	return err
 }

@@ -15,17 +15,16 @@ type deadline struct {
 	done  chan struct{}
 }
 
-// withDeadline returns a child of ctx that is done after d. The caller ends it by stop.
+// start makes d a child of ctx that is done after a time. The caller ends it by stop.
 // Its timer is not used again: in a bubble of testing/synctest a timer stays there.
-func withDeadline(ctx context.Context, d time.Duration) *deadline {
-	done := make(chan struct{})
-	return &deadline{
-		Context: ctx,
-		at:      time.Now().Add(d),
-		timer:   time.AfterFunc(d, func() { close(done) }),
-		done:    done,
-	}
+func (d *deadline) start(ctx context.Context, after time.Duration) {
+	d.Context = ctx
+	d.at = time.Now().Add(after)
+	d.done = make(chan struct{})
+	d.timer = time.AfterFunc(after, d.end)
 }
+
+func (d *deadline) end() { close(d.done) }
 
 func (d *deadline) stop() { d.timer.Stop() }
 
@@ -43,4 +42,12 @@ func (d *deadline) Err() error {
 	default:
 		return nil
 	}
+}
+
+// over tells why nobody waits any more, if so.
+func (d *deadline) over() error {
+	if err := d.Err(); err != nil {
+		return err
+	}
+	return d.Context.Err()
 }

@@ -90,9 +90,9 @@ func (s *Store) end(ctx context.Context, ends []ratelimit.End) error {
 	for i := range ends {
 		keys[i] = s.key(ends[i].Policy, ends[i].Key)
 	}
-	return s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.endArguments(ends, at) }, func(reply any) error {
-		if _, ok := reply.(int64); !ok {
-			return fmt.Errorf("reply of a shape that the script does not return: %.100q", fmt.Sprint(reply))
+	return s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.endArguments(ends, at) }, func(c *command) error {
+		if _, ok := c.reply.(int64); !ok {
+			return fmt.Errorf("reply of a shape that the script does not return: %.100q", fmt.Sprint(c.reply))
 		}
 		return nil
 	})

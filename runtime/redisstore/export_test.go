@@ -86,16 +86,16 @@ func OnceCmd(args []any) redis.Cmder {
 }
 
 // Direct decides ops in the caller's goroutine, with no deadline and no breaker.
-func (s *Store) Direct(ctx context.Context, ops []ratelimit.Op) error {
+func (s *Store) Direct(ctx context.Context, ops []ratelimit.Op) (err error) {
 	keys := make([]string, len(ops))
 	for i := range ops {
 		keys[i] = s.key(ops[i].Policy, ops[i].Key)
 	}
-	reply, err := s.script.run(ctx, s.client, keys, commonArguments(ops))
-	if err != nil {
+	c := &command{keys: keys, args: commonArguments(ops), ops: ops}
+	if c.reply, err = s.script.run(ctx, s.client, c); err != nil {
 		return err
 	}
-	return readCommonReply(reply, ops)
+	return readCommonReply(c)
 }
 
 // EndCommand returns the EVAL that does ends.
@@ -124,8 +124,8 @@ func (s *Store) TakePlain(ctx context.Context, ops []ratelimit.Op) error {
 		keys[i] = s.key(ops[i].Policy, ops[i].Key)
 	}
 	return s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.arguments(ops, at) },
-		func(reply any) error {
-			_, err := readReply(reply, ops)
+		func(c *command) error {
+			_, err := readReply(c.reply, ops)
 			return err
 		})
 }

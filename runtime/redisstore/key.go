@@ -11,7 +11,8 @@ import (
 // after the last ':'.
 func (s *Store) key(p *ratelimit.Policy, userKey string) string {
 	algorithm := form(p)
-	b := make([]byte, 0, len(s.prefix)+len(userKey)+len(p.ID)+len(algorithm)+16)
+	var space [192]byte
+	b := space[:0]
 	b = append(b, s.prefix...)
 	b = append(b, '{')
 	if userKey == "" {

@@ -149,6 +149,7 @@ type Store struct {
 	timeout     time.Duration
 	maxInFlight int64
 	threshold   int64
+	pipelines   int64        // of a server that are under way at a time; 0: none are made
 	logger      *slog.Logger // nil: the default one
 
 	inFlight atomic.Int64
@@ -223,6 +224,17 @@ func WithBreaker(n int) Option {
 			s.threshold = int64(n)
 		}
 	}
+}
+
+// WithPipelines bounds the number of round trips to a server that are under way at a
+// time: calls that come while there are n wait until one of them ends, and are then sent
+// together, in the order in which they came. Nothing waits for more calls to come, so
+// where there are fewer than n at a time, nothing changes. A call then costs both sides a
+// fraction of what it costs by itself, and takes up to the time of two round trips.
+//
+// The default is that calls do not wait for others, also for values below 1.
+func WithPipelines(n int) Option {
+	return func(s *Store) { s.pipelines = max(int64(n), 0) }
 }
 
 // WithLogger has the Store log to l in place of slog.Default. It logs one line when it
@@ -323,6 +335,9 @@ func (s *Store) Take(ctx context.Context, ops []ratelimit.Op) error {
 // take has the server decide ops. It returns for how long their keys stay locked, if
 // that is known.
 func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Duration, err error) {
+	if len(ops) == 1 && isCommon(&ops[0]) {
+		return nil, s.takeOne(ctx, ops)
+	}
 	keys := make([]string, len(ops))
 	apart := false
 	for i := range ops {
@@ -333,15 +348,24 @@ func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Dura
 		return nil, s.takeApart(ctx, ops, keys)
 	}
 	if args := commonArguments(ops); args != nil {
-		return nil, s.run(ctx, keys, func(time.Time) ([]any, error) { return args, nil },
-			func(reply any) error { return readCommonReply(reply, ops) })
+		return nil, s.ask(ctx, &command{keys: keys, args: args, ops: ops, read: readCommonReply})
 	}
 	err = s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.arguments(ops, at) },
-		func(reply any) (err error) {
-			lasts, err = readReply(reply, ops)
+		func(c *command) (err error) {
+			lasts, err = readReply(c.reply, ops)
 			return err
 		})
 	return lasts, err
+}
+
+// takeOne is take for one op, which isCommon.
+func (s *Store) takeOne(ctx context.Context, ops []ratelimit.Op) error {
+	var space [commonSize]byte
+	c := &command{ops: ops, read: readCommonReply}
+	c.text = string(appendCommon(space[:0], &ops[0]))
+	c.key[0], c.arg[0] = s.key(ops[0].Policy, ops[0].Key), &c.text
+	c.keys, c.args = c.key[:], c.arg[:]
+	return s.ask(ctx, c)
 }
 
 // Reset implements [ratelimit.Store]. It forgets what the policy counted by its
@@ -351,7 +375,7 @@ func (s *Store) Reset(ctx context.Context, p *ratelimit.Policy, key string) erro
 		return err
 	}
 	defer s.refusals.forget(p.ID, key, false) // also if it is not known whether it was done
-	return s.ask(ctx, &command{keys: []string{s.key(p, key)}}, nil)
+	return s.ask(ctx, &command{keys: []string{s.key(p, key)}})
 }
 
 // ready reports why nothing can be sent, or nil.

@@ -55,36 +55,34 @@ func newScript(source string) *script {
 	return &script{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// run executes the script at most once and returns its reply. A server that does
-// not know the script has executed nothing, and gets it in full.
-func (s *script) run(ctx context.Context, client redis.UniversalClient, keys []string, args []any) (any, error) {
-	cmd := newOnceCmd(ctx, "evalsha", s.sha, keys, args)
-	err := client.Process(ctx, cmd)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = newOnceCmd(ctx, "eval", s.source, keys, args)
-		err = client.Process(ctx, cmd)
+// run executes the script at most once, as c says, and returns its reply. A server that
+// does not know the script has executed nothing, and gets it in full.
+func (s *script) run(ctx context.Context, client redis.UniversalClient, c *command) (any, error) {
+	err := client.Process(ctx, c.call(ctx, "evalsha", &s.sha))
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		err = client.Process(ctx, c.call(ctx, "eval", &s.source))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return cmd.Val(), nil
+	return c.once.Val(), nil
 }
 
 // onceCmd is a command that go-redis does not send again when its reply is lost:
 // it may have been executed, and would be executed twice.
 type onceCmd struct{ *redis.Cmd }
 
-// newOnceCmd returns a call of a script by name, which is eval or evalsha.
-func newOnceCmd(ctx context.Context, name, script string, keys []string, args []any) *onceCmd {
-	all := make([]any, 0, 3+len(keys)+len(args))
-	all = append(all, name, script, len(keys))
-	for _, key := range keys {
-		all = append(all, key)
+// call makes c.once the call of a script by name, which is eval or evalsha. Texts are
+// arguments by their address, which takes no allocation.
+func (c *command) call(ctx context.Context, name string, script *string) *onceCmd {
+	all := append(c.words[:0], name, script, len(c.keys))
+	for i := range c.keys {
+		all = append(all, &c.keys[i])
 	}
-	all = append(all, args...)
-	cmd := redis.NewCmd(ctx, all...)
-	cmd.SetFirstKeyPos(3)
-	return &onceCmd{cmd}
+	all = append(all, c.args...)
+	c.once.Cmd = redis.NewCmd(ctx, all...)
+	c.once.SetFirstKeyPos(3)
+	return &c.once
 }
 
 // NoRetry implements [redis.Cmder].
