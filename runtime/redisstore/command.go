@@ -29,6 +29,8 @@ type command struct {
 	reply any
 	err   error
 
+	parts []*command // that were joined; see join
+
 	// Of a call of one policy.
 	key   [1]string
 	text  string

@@ -13,7 +13,10 @@
 --          cost (4). Between them a bucket has w (7) and l (4), the time in which a unit
 --          refills in lowest terms, and the debts q (7) and r (4) of an empty one and of
 --          the cost; a log has the width of its times (1). For these see plain.lua.
--- Reply    of the latter, one string for each key, the string itself if there is one.
+--          Or M, and then such strings that are calls of one limit each, which are
+--          decided one after the other.
+-- Reply    of the latter, one string for each key, the string itself if there is one
+--          call of one limit. Nothing for what is rare among many calls, and not done.
 --          Where the call is charged: the new state of a bucket; W, the units used (4)
 --          and the time until the state is as new (7) of the others. Where this limit
 --          refuses: b and the debt with the cost, q (7) and r (4); or w, the units used
@@ -32,16 +35,19 @@ local function write(i, state, life)
 end
 
 local tag = ARGV[1] and ARGV[1]:byte()
-if tag == 66 or tag == 70 or tag == 76 then
+if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
   local pack, unpack = struct.pack, struct.unpack
-  local several = #KEYS > 1
-  local admitted, rare = true, #KEYS ~= #ARGV
-  local states, lives, charged, free -- the latter are replies where the call is charged, and where it is not
-  if several then states, lives, charged, free = {}, {}, {}, {} end
-  for i = 1, rare and 0 or #KEYS do
-    local arg = ARGV[i]
-    if several then tag = arg:byte() end
+  local many, several = tag == 77, #KEYS > 1
+  local offset, all = many and 1 or 0, several and not many
+  local admitted, rare = true, #KEYS + offset ~= #ARGV or #KEYS == 0
+  local charged, free, states, lives -- the first two are replies where the call is charged, and where it is not
+  if many or several then charged = {} end
+  if all then free, states, lives = {}, {}, {} end
+  for i = 1, rare and 0 or #KEYS do repeat
+    local arg = ARGV[i + offset]
     local raw = redis.pcall('GET', KEYS[i])
+    local state, life, reply, refusal
+    if many or several then tag = arg:byte() end
     if tag == 66 and #arg == 53 then
       local _, w, l, fullq, fullr, q, r = unpack('>BI7I4I7I4I7I4', arg)
       if l < 1 or fullr >= l or r >= l or fullq > 316224000000000 or q + r == 0 or q > fullq then rare = true break end
@@ -64,17 +70,11 @@ if tag == 66 or tag == 70 or tag == 76 then
         end
       end
       if q > fullq or q == fullq and r > fullr then
-        admitted = false
-        local reply = pack('>BI7I4', 98, q, r)
-        if not several then return reply end
-        free[i] = reply
+        refusal = pack('>BI7I4', 98, q, r)
       else
-        local state = pack('>BI7I7I4I7I4', 66, now, q, r, w, l)
-        if not several then
-          write(1, state, r > 0 and q + 1 or q)
-          return state
-        end
-        states[i], lives[i], charged[i], free[i] = state, r > 0 and q + 1 or q, state, pack('>BI7I4', 97, oldq, oldr)
+        state, life = pack('>BI7I7I4I7I4', 66, now, q, r, w, l), r > 0 and q + 1 or q
+        reply = state
+        if all then free[i] = pack('>BI7I4', 97, oldq, oldr) end
       end
     elseif tag == 70 and #arg == 20 then
       local _, limit, window, capacity, cost = unpack('>BI4I7I4I4', arg)
@@ -91,18 +91,11 @@ if tag == 66 or tag == 70 or tag == 76 then
       end
       local left = start + window - now
       if used + cost > limit then
-        admitted = false
-        local reply = pack('>BI4I7I7', 119, used, left, left)
-        if not several then return reply end
-        free[i] = reply
+        refusal = pack('>BI4I7I7', 119, used, left, left)
       else
-        local state, reply = pack('>BI7I4', 70, start, used + cost), pack('>BI4I7', 87, used + cost, left)
-        if not several then
-          write(1, state, left)
-          return reply
-        end
-        states[i], lives[i], charged[i] = state, left, reply
-        free[i] = pack('>BI4I7', 118, used, used > 0 and left or 0)
+        state, life = pack('>BI7I4', 70, start, used + cost), left
+        reply = pack('>BI4I7', 87, used + cost, left)
+        if all then free[i] = pack('>BI4I7', 118, used, used > 0 and left or 0) end
       end
     elseif tag == 76 and #arg == 21 then
       local _, width, limit, window, capacity, cost = unpack('>BBI4I7I4I4', arg)
@@ -111,7 +104,7 @@ if tag == 66 or tag == 70 or tag == 76 then
         break
       end
       local size, format = width + 2, '>I' .. width .. 'I2'
-      local used, last, sum, before, body, gap, refusal = 0, 0, 0, 0, '', 0
+      local used, last, sum, before, body, gap = 0, 0, 0, 0, '', 0
       if raw then
         if #raw < 11 then rare = true break end
         local tag0, width0, newest
@@ -152,10 +145,7 @@ if tag == 66 or tag == 70 or tag == 76 then
           end
           local age = last - unpack(format, raw, 12 + (low - 1) * size)
           if age < 0 then age = age + modulus end
-          admitted = false
           refusal = pack('>BI4I7I7', 119, used, window - gap, window - gap - age)
-          if not several then return refusal end
-          free[i] = refusal
         elseif used > 0 then
           -- Entries of one instant are one.
           body = raw:sub(12 + (first - 1) * size, gap == 0 and -1 - size or -1)
@@ -165,21 +155,30 @@ if tag == 66 or tag == 70 or tag == 76 then
         end
       end
       if not refusal then
-        local state = pack('>BBI7I2', 76, width, now, before) .. body .. pack(format, last, math.fmod(sum + cost, 65536))
-        local reply = pack('>BI4I7', 87, used + cost, window)
-        if not several then
-          write(1, state, window)
-          return reply
-        end
-        states[i], lives[i], charged[i] = state, window, reply
-        free[i] = pack('>BI4I7', 118, used, used > 0 and window - gap or 0)
+        state = pack('>BBI7I2', 76, width, now, before) .. body .. pack(format, last, math.fmod(sum + cost, 65536))
+        life, reply = window, pack('>BI4I7', 87, used + cost, window)
+        if all then free[i] = pack('>BI4I7', 118, used, used > 0 and window - gap or 0) end
       end
     else
       rare = true
       break
     end
+    if all then
+      admitted = admitted and not refusal
+      free[i], charged[i], states[i], lives[i] = refusal or free[i], reply, state, life
+    else
+      if state then write(i, state, life) end
+      if not many then return reply or refusal end
+      charged[i] = reply or refusal
+    end
+  until true
+    if rare then
+      if not many then break end
+      rare, charged[i] = false, false
+    end
   end
   if not rare then
+    if not all then return charged end
     if not admitted then return free end
     for i = 1, #KEYS do
       write(i, states[i], lives[i])

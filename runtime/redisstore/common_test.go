@@ -14,12 +14,30 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/runtime/redisstore"
 )
 
+// drawCommon draws a policy that common.lua decides.
+func drawCommon(t *rapid.T, i int) *ratelimit.Policy {
+	windows := []time.Duration{time.Microsecond, 3 * time.Microsecond, time.Second, time.Minute, 71*time.Minute + 35*time.Second, 24 * time.Hour, ratelimit.MaxWindow}
+	limits := []int64{1, 2, 3, 5, 7, 100, 4096, 4097, 1_000_003, ratelimit.MaxLimit}
+	for {
+		p := &ratelimit.Policy{
+			ID:        fmt.Sprint("p", i),
+			Algorithm: rapid.SampledFrom([]ratelimit.Algorithm{ratelimit.TokenBucket, ratelimit.FixedWindow, ratelimit.SlidingLog}).Draw(t, "algorithm"),
+			Limit:     rapid.SampledFrom(limits).Draw(t, "limit"),
+			Window:    rapid.SampledFrom(windows).Draw(t, "window"),
+		}
+		if p.Algorithm == ratelimit.TokenBucket && rapid.Bool().Draw(t, "has burst") {
+			p.Burst = rapid.SampledFrom(limits).Draw(t, "burst")
+		}
+		if p.Validate() == nil {
+			return p
+		}
+	}
+}
+
 // What common.lua decides and writes is what the other parts of the script do.
 func TestCommonCallsAreDecidedAsAllOthers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	windows := []time.Duration{time.Microsecond, 3 * time.Microsecond, time.Second, time.Minute, 71*time.Minute + 35*time.Second, 24 * time.Hour, ratelimit.MaxWindow}
-	limits := []int64{1, 2, 3, 5, 7, 100, 4096, 4097, 1_000_003, ratelimit.MaxLimit}
 	client, _ := sharedClient(t)
 	another := func() *fake {
 		prefix := fmt.Sprintf("t%d:", prefixes.Add(1))
@@ -28,32 +46,16 @@ func TestCommonCallsAreDecidedAsAllOthers(t *testing.T) {
 	common := 0
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := another(), another()
-		draw := func(i int) *ratelimit.Policy {
-			for {
-				p := &ratelimit.Policy{
-					ID:        fmt.Sprint("p", i),
-					Algorithm: rapid.SampledFrom([]ratelimit.Algorithm{ratelimit.TokenBucket, ratelimit.FixedWindow, ratelimit.SlidingLog}).Draw(t, "algorithm"),
-					Limit:     rapid.SampledFrom(limits).Draw(t, "limit"),
-					Window:    rapid.SampledFrom(windows).Draw(t, "window"),
-				}
-				if p.Algorithm == ratelimit.TokenBucket && rapid.Bool().Draw(t, "burst") {
-					p.Burst = rapid.SampledFrom(limits).Draw(t, "burst")
-				}
-				if p.Validate() == nil {
-					return p
-				}
-			}
-		}
 		var all []*ratelimit.Policy
 		for i := range rapid.IntRange(1, 3).Draw(t, "policies") {
-			all = append(all, draw(i))
+			all = append(all, drawCommon(t, i))
 		}
 		var now int64
 		for range rapid.IntRange(1, 40).Draw(t, "calls") {
 			switch rapid.IntRange(0, 9).Draw(t, "step") {
 			case 0:
 				i := rapid.IntRange(0, len(all)-1).Draw(t, "which")
-				p := draw(i)
+				p := drawCommon(t, i)
 				p.Algorithm = all[i].Algorithm
 				if p.Algorithm != ratelimit.TokenBucket {
 					p.Burst = 0

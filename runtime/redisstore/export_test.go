@@ -145,3 +145,35 @@ func (s *Store) CheckAt(ctx context.Context, off time.Duration) (Report, error) 
 
 // IsOld reports whether Check refuses a version of Redis.
 func IsOld(version string) bool { return isOlder(version, oldestRedis) }
+
+// TakeTogether decides ops, each a call of its own, as if all had waited for a lane.
+func (s *Store) TakeTogether(ctx context.Context, ops []ratelimit.Op) (errs []error) {
+	var batch []*command
+	for i := range ops {
+		one := ops[i : i+1]
+		c := &command{ops: one, keys: []string{s.key(one[0].Policy, one[0].Key)}, read: readCommonReply}
+		if isCommon(&one[0]) {
+			c = commonCommand(s, one)
+		} else {
+			args, err := s.arguments(one, time.Now())
+			if err != nil {
+				panic(err)
+			}
+			c.args = args
+		}
+		c.within.start(ctx, s.timeout)
+		c.done = make(chan struct{})
+		s.inFlight.Add(1)
+		batch = append(batch, c)
+	}
+	s.sendAll(batch)
+	for _, c := range batch {
+		<-c.done
+		c.within.stop()
+		if c.err == nil {
+			c.err = c.read(c)
+		}
+		errs = append(errs, c.err)
+	}
+	return errs
+}

@@ -71,29 +71,79 @@ func (s *Store) sendAll(batch []*command) {
 	var within deadline
 	within.start(batch[0].within.Context, s.timeout)
 	defer within.stop()
-	sent := make([]*command, 0, len(batch))
-	cmds := make([]redis.Cmder, 0, len(batch))
-	for _, c := range batch {
+	var sent []*command
+	var cmds []redis.Cmder
+	for i := 0; i < len(batch); {
+		c := batch[i]
 		if c.err = c.within.over(); c.err != nil {
 			s.ended(c)
+			i++
 			continue
+		}
+		i++
+		if first := i - 1; !s.sharded && c.joins() {
+			for i < len(batch) && batch[i].joins() && batch[i].within.over() == nil {
+				i++
+			}
+			if i-first > 1 {
+				c = join(batch[first:i])
+			}
 		}
 		sent, cmds = append(sent, c), append(cmds, c.call(&within, "evalsha", &s.script.sha))
 	}
 	panicked := exec(&within, client, cmds)
 	for _, c := range sent {
-		switch err := c.once.Err(); {
-		case panicked != nil:
-			c.err = panicked
-		case err == nil:
-			c.reply = c.once.Val()
-		case redis.HasErrorPrefix(err, "NOSCRIPT"):
-			s.send(client, c) // by itself, which the first of them gives the server the script by
-			continue
-		default:
+		err := c.once.Err()
+		if panicked == nil && err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+			// By itself, whereby the server gets the script.
+			panicked = exec(&within, client, []redis.Cmder{c.call(&within, "eval", &s.script.source)})
+			err = c.once.Err()
+		}
+		if c.err = panicked; panicked == nil {
 			c.err = err
 		}
+		if c.err == nil {
+			c.reply = c.once.Val()
+		}
+		s.divide(client, c)
+	}
+}
+
+// joins reports whether c can be one command with others: it is a call of one policy
+// that common.lua decides.
+func (c *command) joins() bool { return c.text != "" }
+
+// join returns a command for the calls of several. What becomes of them is found out by
+// divide.
+func join(parts []*command) *command {
+	all := &command{parts: parts, keys: make([]string, len(parts)), args: make([]any, 1, 1+len(parts))}
+	all.args[0] = "M"
+	for i, c := range parts {
+		all.keys[i] = c.keys[0]
+		all.args = append(all.args, &c.text)
+	}
+	return all
+}
+
+// divide ends c, or the commands that were joined in it.
+func (s *Store) divide(client redis.UniversalClient, c *command) {
+	if c.parts == nil {
 		s.ended(c)
+		return
+	}
+	replies, ok := c.reply.([]any)
+	if c.err == nil && (!ok || len(replies) != len(c.parts)) {
+		c.err = fmt.Errorf("reply of a shape that the script does not return: %.100q", fmt.Sprint(c.reply))
+	}
+	for i, part := range c.parts {
+		if c.err == nil && replies[i] == nil {
+			s.send(client, part) // it is rare, and nothing was done
+			continue
+		}
+		if part.err = c.err; c.err == nil {
+			part.reply = replies[i]
+		}
+		s.ended(part)
 	}
 }
 
@@ -105,12 +155,14 @@ func exec(ctx context.Context, client redis.UniversalClient, cmds []redis.Cmder)
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	if len(cmds) == 1 {
+	switch len(cmds) {
+	case 0:
+	case 1:
 		_ = client.Process(ctx, cmds[0])
-		return nil
+	default:
+		pipe := client.Pipeline()
+		_ = pipe.BatchProcess(ctx, cmds...)
+		_, _ = pipe.Exec(ctx)
 	}
-	pipe := client.Pipeline()
-	_ = pipe.BatchProcess(ctx, cmds...)
-	_, _ = pipe.Exec(ctx)
 	return nil
 }

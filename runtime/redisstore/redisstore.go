@@ -336,7 +336,7 @@ func (s *Store) Take(ctx context.Context, ops []ratelimit.Op) error {
 // that is known.
 func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Duration, err error) {
 	if len(ops) == 1 && isCommon(&ops[0]) {
-		return nil, s.takeOne(ctx, ops)
+		return nil, s.ask(ctx, commonCommand(s, ops))
 	}
 	keys := make([]string, len(ops))
 	apart := false
@@ -358,14 +358,14 @@ func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Dura
 	return lasts, err
 }
 
-// takeOne is take for one op, which isCommon.
-func (s *Store) takeOne(ctx context.Context, ops []ratelimit.Op) error {
+// commonCommand returns the command for one op, which isCommon.
+func commonCommand(s *Store, ops []ratelimit.Op) *command {
 	var space [commonSize]byte
 	c := &command{ops: ops, read: readCommonReply}
 	c.text = string(appendCommon(space[:0], &ops[0]))
 	c.key[0], c.arg[0] = s.key(ops[0].Policy, ops[0].Key), &c.text
 	c.keys, c.args = c.key[:], c.arg[:]
-	return s.ask(ctx, c)
+	return c
 }
 
 // Reset implements [ratelimit.Store]. It forgets what the policy counted by its

@@ -1,0 +1,278 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+	"github.com/ratelimitgen/ratelimitgen/runtime/redisstore"
+)
+
+// Calls that are sent together are decided as if they came one after the other, unless
+// the clock was set back, whereby some are rare and come last.
+func TestCallsThatAreSentTogetherAreDecidedInOrder(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client, _ := sharedClient(t)
+	another := func() *fake {
+		prefix := fmt.Sprintf("t%d:", prefixes.Add(1))
+		return &fake{t: t, store: redisstore.NewFakeTime(client, prefix), client: client, prefix: prefix}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := another(), another()
+		var policies []*ratelimit.Policy
+		for i := range rapid.IntRange(1, 4).Draw(t, "policies") {
+			policies = append(policies, drawCommon(t, i))
+		}
+		// One that is never sent with others in one command.
+		policies = append(policies, &ratelimit.Policy{ID: "sliding", Algorithm: ratelimit.SlidingWindow, Limit: 5, Window: time.Minute})
+		var now int64
+		for range rapid.IntRange(1, 8).Draw(t, "batches") {
+			now += rapid.Int64Range(0, 70_000_000).Draw(t, "passes")
+			a.at(now)
+			b.at(now)
+			var ops, others []ratelimit.Op
+			for range rapid.IntRange(1, 12).Draw(t, "calls") {
+				p := rapid.SampledFrom(policies).Draw(t, "policy")
+				most := max(1, p.Capacity()/rapid.SampledFrom([]int64{1, 3, 1 << 40}).Draw(t, "part"))
+				op := ratelimit.Op{Policy: p, Key: rapid.SampledFrom([]string{"k", "{}%"}).Draw(t, "key"), Cost: rapid.Int64Range(1, most).Draw(t, "cost")}
+				ops, others = append(ops, op), append(others, op)
+			}
+			if err := errors.Join(a.store.TakeTogether(ctx, ops)...); err != nil {
+				t.Fatal(err)
+			}
+			for i := range others {
+				if err := b.store.TakePlain(ctx, others[i:i+1]); err != nil {
+					t.Fatal(err)
+				}
+				if ops[i].Outcome != others[i].Outcome {
+					t.Fatalf("call %d of %d, %+v, cost %d at %d µs: %+v, want %+v", i, len(ops), *ops[i].Policy, ops[i].Cost, now, ops[i].Outcome, others[i].Outcome)
+				}
+			}
+		}
+	})
+}
+
+// together has n callers call store while its server stands still, and lets them go when
+// all are under way.
+func together(t *testing.T, s *server, store *redisstore.Store, n int, op func(i int) ratelimit.Op) (outcomes []ratelimit.Outcome, errs []error) {
+	t.Helper()
+	s.signal(t, syscall.SIGSTOP)
+	outcomes, errs = make([]ratelimit.Outcome, n), make([]error, n)
+	var callers sync.WaitGroup
+	for i := range n {
+		callers.Go(func() {
+			ops := []ratelimit.Op{op(i)}
+			errs[i] = store.Take(context.Background(), ops)
+			outcomes[i] = ops[0].Outcome
+		})
+	}
+	until(t, 5*time.Second, func() bool { return store.Stats().InFlight == n })
+	s.signal(t, syscall.SIGCONT)
+	callers.Wait()
+	return outcomes, errs
+}
+
+func TestCallsThatWaitForALaneAreSentTogether(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	client := connect(t, s.addr)
+	store := redisstore.New(client, redisstore.WithTimeout(10*time.Second), redisstore.WithPipelines(1))
+	p := &ratelimit.Policy{ID: "p", Limit: 50, Window: time.Hour}
+	if err := store.Take(context.Background(), []ratelimit.Op{{Policy: p, Key: "k", Cost: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	before := calls(t, client)["evalsha"]
+	outcomes, errs := together(t, s, store, 200, func(int) ratelimit.Op { return ratelimit.Op{Policy: p, Key: "k", Cost: 1} })
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	admitted := 0
+	for _, o := range outcomes {
+		if o.Allowed {
+			admitted++
+		}
+	}
+	if admitted != 49 {
+		t.Errorf("%d of 200 calls were admitted, want 49", admitted)
+	}
+	// One by itself, 128 and 71.
+	if n := calls(t, client)["evalsha"] - before; n != 3 {
+		t.Errorf("%d commands, want 3", n)
+	}
+	if n := store.Stats().InFlight; n != 0 {
+		t.Errorf("%d commands are in flight at the end", n)
+	}
+}
+
+func TestACallThatLeftALaneIsNotSent(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := startServer(t)
+	store := redisstore.New(connect(t, s.addr), redisstore.WithTimeout(500*time.Millisecond), redisstore.WithPipelines(1), redisstore.WithBreaker(1000), quiet)
+	p := &ratelimit.Policy{ID: "p", Limit: 50, Window: time.Hour}
+	op := ratelimit.Op{Policy: p, Key: "k", Cost: 1}
+	until(t, 10*time.Second, func() bool { return store.Take(ctx, []ratelimit.Op{op}) == nil })
+	charged := func() int64 {
+		ops := []ratelimit.Op{op}
+		ops[0].Peek = true
+		until(t, 10*time.Second, func() bool { return store.Take(ctx, ops) == nil })
+		return p.Limit - ops[0].Outcome.Remaining
+	}
+	before := charged()
+	s.signal(t, syscall.SIGSTOP)
+	var callers sync.WaitGroup
+	callers.Go(func() {
+		if err := store.Take(ctx, []ratelimit.Op{op}); classOf(err) != redisstore.Timeout {
+			t.Errorf("error %v", err)
+		}
+	})
+	until(t, 5*time.Second, func() bool { return store.Stats().InFlight == 1 })
+	for range 30 {
+		callers.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+			defer cancel()
+			start := time.Now()
+			if err := store.Take(ctx, []ratelimit.Op{op}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("error %v", err)
+			}
+			if took := time.Since(start); took > time.Second {
+				t.Errorf("a call that had 20 ms took %v", took)
+			}
+		})
+	}
+	callers.Wait()
+	s.signal(t, syscall.SIGCONT)
+	until(t, 10*time.Second, func() bool { return store.Stats().InFlight == 0 })
+	if n := charged() - before; n > 1 {
+		t.Errorf("%d calls were charged that had ended in an error, want the one that was sent at most", n)
+	}
+}
+
+func TestCallsTogetherGiveTheServerTheScript(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	client := connect(t, s.addr)
+	store := redisstore.New(client, redisstore.WithTimeout(10*time.Second), redisstore.WithPipelines(1))
+	all := append(policies(), &ratelimit.Policy{ID: "sliding", Algorithm: ratelimit.SlidingWindow, Limit: 5, Window: time.Minute})
+	for range 3 {
+		if err := client.ScriptFlush(context.Background()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		outcomes, errs := together(t, s, store, 40, func(i int) ratelimit.Op {
+			return ratelimit.Op{Policy: all[i%len(all)], Key: fmt.Sprint("k", i, prefixes.Add(1)), Cost: 1}
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		for i, o := range outcomes {
+			if !o.Allowed || o.Remaining != 4 {
+				t.Errorf("call %d: %+v", i, o)
+			}
+		}
+	}
+}
+
+// What is at a key is the trouble of the calls for that key only.
+func TestForeignContentConcernsOneOfTheCallsThatAreSentTogether(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	client := connect(t, s.addr)
+	store := redisstore.New(client, redisstore.WithTimeout(10*time.Second), redisstore.WithPipelines(1), quiet)
+	p := policies()[0]
+	if err := client.RPush(context.Background(), store.KeyOf(p, "k7"), "x").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, errs := together(t, s, store, 20, func(i int) ratelimit.Op {
+		return ratelimit.Op{Policy: p, Key: fmt.Sprint("k", i), Cost: 1}
+	})
+	for i, err := range errs {
+		if (err != nil) != (i == 7) {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+}
+
+func TestCallsAreSentTogetherToANodeOfACluster(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "--cluster-enabled", "yes")
+	ownSlots(t, connect(t, s.addr), 0, 16383)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.addr}, ContextTimeoutEnabled: true, ReadTimeout: 10 * time.Second})
+	t.Cleanup(func() { client.Close() })
+	store := redisstore.New(client, redisstore.WithTimeout(10*time.Second), redisstore.WithPipelines(2))
+	p := &ratelimit.Policy{ID: "p", Limit: 3, Window: time.Hour}
+	until(t, 10*time.Second, func() bool {
+		return store.Take(context.Background(), []ratelimit.Op{{Policy: p, Key: "first", Cost: 1}}) == nil
+	})
+	outcomes, errs := together(t, s, store, 100, func(i int) ratelimit.Op { return ratelimit.Op{Policy: p, Key: fmt.Sprint("k", i%20), Cost: 1} })
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	admitted := 0
+	for _, o := range outcomes {
+		if o.Allowed {
+			admitted++
+		}
+	}
+	if admitted != 60 {
+		t.Errorf("%d of 100 calls were admitted, want 3 for each of 20 keys", admitted)
+	}
+}
+
+// panics is a hook that panics in pipelines once it is set.
+type panics struct{ set atomic.Bool }
+
+func (*panics) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (*panics) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (p *panics) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if p.set.Load() {
+			panic("a hook")
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func TestAPanicConcernsAllCallsThatAreSentTogether(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	client := redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true, ReadTimeout: 10 * time.Second})
+	t.Cleanup(func() { client.Close() })
+	hook := new(panics)
+	client.AddHook(hook)
+	store := redisstore.New(client, redisstore.WithTimeout(10*time.Second), redisstore.WithPipelines(1), quiet)
+	if err := store.Take(context.Background(), []ratelimit.Op{oneOp("first")[0]}); err != nil {
+		t.Fatal(err)
+	}
+	hook.set.Store(true)
+	// Two kinds in turn, so that there are several commands.
+	sliding := &ratelimit.Policy{ID: "sliding", Algorithm: ratelimit.SlidingWindow, Limit: 5, Window: time.Minute}
+	_, errs := together(t, s, store, 10, func(i int) ratelimit.Op {
+		if i%2 == 0 {
+			return ratelimit.Op{Policy: sliding, Key: fmt.Sprint("k", i), Cost: 1}
+		}
+		return oneOp(fmt.Sprint("k", i))[0]
+	})
+	panicked := 0
+	for _, err := range errs {
+		if err != nil && strings.Contains(err.Error(), "panic: a hook") {
+			panicked++
+		}
+	}
+	if panicked != 9 {
+		t.Errorf("%d calls ended in an error of the panic, want all but the first", panicked)
+	}
+	if n := store.Stats().InFlight; n != 0 {
+		t.Errorf("%d commands are in flight at the end", n)
+	}
+}
