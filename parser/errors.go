@@ -143,6 +143,10 @@ func errNameTaken(d *directive.Directive, name, option, example string) diag.Dia
 	return at(d, "name-taken", "the name %s is taken in this package; choose another with //ratelimit:wrapper %s=%s on it", name, option, example)
 }
 
+func errMethodTaken(pos diag.Pos, w *Wrapper, method string) diag.Diagnostic {
+	return diag.Diagnostic{Pos: pos, Code: "name-taken", Message: fmt.Sprintf("%s gets the method %s from what is generated for %s; rename this one, or choose another name for the wrapper with //ratelimit:wrapper name=… on %[3]s", w.Name, method, w.Source.Name())}
+}
+
 func errShadowed(d *directive.Directive, name string) diag.Diagnostic {
 	return at(d, "shadowed-predeclared", "the package declares its own %s, which generated code needs as Go predeclares it; rename it", name)
 }
