@@ -29,6 +29,8 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 		Method:  m.Name,
 		Request: m.Context >= 0,
 		Imports: b.importNames(),
+
+		Implements: b.willImplement,
 	}
 	if !scope.Request {
 		scope.NoRequest = whyNoCarrier(m.Sig, b.pkg.Types)
