@@ -96,7 +96,7 @@ func errWrapperWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic 
 }
 
 func errLimitWithoutMethod(d *directive.Directive, typ string) diag.Diagnostic {
-	return at(d, "limit-without-method", "the limit on type %s has no effect: no exported method is left that it could apply to", typ)
+	return at(d, "limit-without-method", "the limit on type %s has no effect: no exported method is left that it could apply to; put it on the method that it is for, or remove it", typ)
 }
 
 func errExcludedFile(f, pkg string, pos diag.Pos) diag.Diagnostic {
@@ -172,6 +172,17 @@ func errBadSignature(d *directive.Directive, method, cause string) diag.Diagnost
 		cause = ": " + cause
 	}
 	return at(d, "broken-signature", "the signature of %s does not type-check%s", method, cause)
+}
+
+func errBadType(d *directive.Directive, typ, cause string) diag.Diagnostic {
+	if cause != "" {
+		cause = ": " + cause
+	}
+	return at(d, "broken-signature", "the declaration of type %s does not type-check%s", typ, cause)
+}
+
+func errBlankMethod(pos diag.Pos, typ string) diag.Diagnostic {
+	return diag.Diagnostic{Pos: pos, Code: "invalid-declaration", Message: fmt.Sprintf("Go allows no method _ in an interface, and no wrapper of %s can have one; give it a name or remove it", typ)}
 }
 
 func errIncomplete(d *directive.Directive, typ, cause string) diag.Diagnostic {
