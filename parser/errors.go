@@ -65,6 +65,11 @@ func errFallbackSignature(w directive.Word, method, sig string) diag.Diagnostic 
 	return word(w, "fallback-signature", "%s must take and return what %s does: %s", w.Text, method, sig)
 }
 
+func errLockCopied(v *directive.Value, typ string) diag.Diagnostic {
+	return diag.Diagnostic{Pos: v.Pos(0), EndCol: v.Pos(len(v.Text)).Col, Code: "lock-copied",
+		Message: fmt.Sprintf("the expression reads a result of type %s, which holds a lock that would be copied; return a pointer to it, or leave it out of the expression", typ)}
+}
+
 func errQuotaType(v *directive.Value, typ string) diag.Diagnostic {
 	return diag.Diagnostic{Pos: v.Pos(0), EndCol: v.Pos(len(v.Text)).Col, Code: "not-a-duration",
 		Message: fmt.Sprintf("a time-quota is a time.Duration, not %s; convert it in a function of the package", typ)}
