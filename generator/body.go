@@ -62,7 +62,10 @@ func (m *method) body() []jen.Code {
 			body = append(body, after...)
 		}
 	}
-	if len(m.outs) > 0 {
+	switch {
+	case m.bare:
+		body = append(body, jen.Return())
+	case len(m.outs) > 0:
 		body = append(body, jen.Return(ids(m.outs)...))
 	}
 	return body
@@ -203,6 +206,9 @@ func (m *method) refuse() []jen.Code {
 	}
 	if m.Handler {
 		return m.respond()
+	}
+	if m.bare {
+		return []jen.Code{jen.Return()}
 	}
 	f := m.wrapper.file
 	var out, ret []jen.Code

@@ -40,11 +40,13 @@ func newFile(p *parser.Package, wrappers []*parser.Wrapper, taken []string) *fil
 			f.scope.reserve(w.Name)
 		}
 		f.scope.reserve(w.Constructor)
-		f.nameTypeParams(w)
 	}
 	f.imports.add(runtimePath, "ratelimit")
 	for _, w := range wrappers {
 		f.noteImports(w)
+	}
+	for _, w := range wrappers {
+		f.nameTypeParams(w)
 	}
 	f.imports.allot(f.scope)
 	for _, w := range wrappers {
@@ -104,6 +106,10 @@ func (f *file) nameTypeParams(w *parser.Wrapper) {
 	}
 	for t := range writtenTypes(w) {
 		mention.write(t)
+	}
+	for _, name := range f.imports.names {
+		// Otherwise the import would get another name, in the whole file.
+		s.reserve(name)
 	}
 	for name := range f.pkg.Declared {
 		// Expressions may mention any function, variable and constant.

@@ -99,7 +99,17 @@ func (f *file) keyFunc(m *method, name string, key *keyexpr.Key) (decl *jen.Stat
 func (f *file) amountFunc(m *method, name string, e *keyexpr.Expr) (decl *jen.Statement, args []keyArg) {
 	nodes := []keyexpr.Node{e.Node}
 	k := f.keyCode(m, name, nodes)
-	k.finite = slices.ContainsFunc(m.Policies, func(p *parser.Policy) bool { return p.MaxExpr == e })
+	for _, p := range m.Policies {
+		switch e {
+		case p.CostExpr:
+			k.remark = "not known: ErrCost"
+		case p.MaxExpr:
+			k.finite = true
+			k.remark = "not known: refused"
+		case p.CostAfterExpr:
+			k.remark = "not known: nothing is charged"
+		}
+	}
 	fn := k.amount(name, slices.Collect(m.wrapper.TypeParams()), e)
 	return f.withPatterns(k, name, nodes, fn), k.args
 }
@@ -151,6 +161,7 @@ type keyCode struct {
 	patterns       map[string]string // regular expression -> variable that holds it
 	caller         string            // variable with the request, "" if there is none
 	result         string            // what an absent value makes the function return
+	remark         string            // why, if that needs to be said
 	saturate       bool              // integers stop at the bounds of their type
 	finite         bool              // such an integer is not ratelimit.Unlimited
 	asked          bool              // the variable of the request is used

@@ -55,7 +55,11 @@ func (b *block) flush() {
 	}
 	exit := b.exit
 	if exit == nil {
-		exit = []jen.Code{jen.Return(jen.Id(b.code.result))}
+		leave := jen.Return(jen.Id(b.code.result))
+		if b.code.remark != "" {
+			leave.Comment(b.code.remark)
+		}
+		exit = []jen.Code{leave}
 	}
 	last := &b.levels[len(b.levels)-1]
 	last.statements = append(last.statements, jen.If(jen.Id(oneFails(checks))).Block(exit...))

@@ -24,6 +24,7 @@ type method struct {
 	err        string   // variable for what the gate says
 	refusal    string   // variable for the response of a fiber handler
 	header     string   // variable for a field of its header
+	bare       bool     // results that have names are returned without: they hold a lock
 	permit     string   // variable for what is settled after the call
 	chargeVar  string   // variable for the charges, if some depend on a condition
 	outs       []string // variables for the results, if something looks at them
@@ -71,6 +72,12 @@ func (w *wrapper) newMethod(pm *parser.Method, fields *scope) *method {
 	}
 	if !m.limited() {
 		return m
+	}
+	if pm.ResultsHoldLock() && (m.results != nil || m.looks()) {
+		m.bare = true
+		if m.results == nil {
+			m.results = m.resultNames(s)
+		}
 	}
 	if fields == nil {
 		w.limiter = s.allot("limiter", "limiter")
@@ -182,6 +189,24 @@ func (m *method) resultVariables(s *scope) []string {
 		}
 	}
 	return outs
+}
+
+// resultNames allots names for results of which some have none.
+func (m *method) resultNames(s *scope) []string {
+	var names []string
+	results := m.Sig.Results()
+	for i := range results.Len() {
+		name := results.At(i).Name()
+		switch {
+		case name != "" && name != "_":
+		case i == results.Len()-1 && m.returnsErr():
+			name = "err"
+		default:
+			name = "res"
+		}
+		names = append(names, s.allot(name, "res"))
+	}
+	return names
 }
 
 // zeroVariables allots variables for the results of a refusal that are zero and that

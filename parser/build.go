@@ -410,6 +410,32 @@ func (b *builder) checkNames(p *Package) {
 			}
 			made[n.name] = w.Source.Name()
 		}
+		b.checkMethodNames(w)
+	}
+}
+
+// checkMethodNames reports the methods of w that the package declares itself: it may have
+// others on the wrapper.
+func (b *builder) checkMethodNames(w *Wrapper) {
+	if w.OfFunction() {
+		return
+	}
+	for _, file := range b.pkg.Signatures() {
+		for _, d := range file.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv == nil || len(fn.Recv.List) != 1 || directive.BaseName(fn.Recv.List[0].Type) != w.Name {
+				continue
+			}
+			if !slices.ContainsFunc(w.Methods, func(m *Method) bool { return m.Name == fn.Name.Name }) {
+				continue
+			}
+			pos := b.fset.PositionFor(fn.Name.Pos(), false)
+			if scan.IsOutputName(filepath.Base(pos.Filename)) {
+				b.res.Diags.Add(ForeignOutput(pos.Filename))
+				continue
+			}
+			b.res.Diags.Add(errMethodTaken(diag.Pos{File: pos.Filename, Line: pos.Line, Col: pos.Column}, w, fn.Name.Name))
+		}
 	}
 }
 

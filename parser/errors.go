@@ -65,6 +65,11 @@ func errFallbackSignature(w directive.Word, method, sig string) diag.Diagnostic 
 	return word(w, "fallback-signature", "%s must take and return what %s does: %s", w.Text, method, sig)
 }
 
+func errLockCopied(v *directive.Value, typ string) diag.Diagnostic {
+	return diag.Diagnostic{Pos: v.Pos(0), EndCol: v.Pos(len(v.Text)).Col, Code: "lock-copied",
+		Message: fmt.Sprintf("the expression reads a result of type %s, which holds a lock that would be copied; return a pointer to it, or leave it out of the expression", typ)}
+}
+
 func errQuotaType(v *directive.Value, typ string) diag.Diagnostic {
 	return diag.Diagnostic{Pos: v.Pos(0), EndCol: v.Pos(len(v.Text)).Col, Code: "not-a-duration",
 		Message: fmt.Sprintf("a time-quota is a time.Duration, not %s; convert it in a function of the package", typ)}
@@ -96,7 +101,7 @@ func errWrapperWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic 
 }
 
 func errLimitWithoutMethod(d *directive.Directive, typ string) diag.Diagnostic {
-	return at(d, "limit-without-method", "the limit on type %s has no effect: no exported method is left that it could apply to", typ)
+	return at(d, "limit-without-method", "the limit on type %s has no effect: no exported method is left that it could apply to; put it on the method that it is for, or remove it", typ)
 }
 
 func errExcludedFile(f, pkg string, pos diag.Pos) diag.Diagnostic {
@@ -143,6 +148,10 @@ func errNameTaken(d *directive.Directive, name, option, example string) diag.Dia
 	return at(d, "name-taken", "the name %s is taken in this package; choose another with //ratelimit:wrapper %s=%s on it", name, option, example)
 }
 
+func errMethodTaken(pos diag.Pos, w *Wrapper, method string) diag.Diagnostic {
+	return diag.Diagnostic{Pos: pos, Code: "name-taken", Message: fmt.Sprintf("%s gets the method %s from what is generated for %s; rename this one, or choose another name for the wrapper with //ratelimit:wrapper name=… on %[3]s", w.Name, method, w.Source.Name())}
+}
+
 func errShadowed(d *directive.Directive, name string) diag.Diagnostic {
 	return at(d, "shadowed-predeclared", "the package declares its own %s, which generated code needs as Go predeclares it; rename it", name)
 }
@@ -168,6 +177,17 @@ func errBadSignature(d *directive.Directive, method, cause string) diag.Diagnost
 		cause = ": " + cause
 	}
 	return at(d, "broken-signature", "the signature of %s does not type-check%s", method, cause)
+}
+
+func errBadType(d *directive.Directive, typ, cause string) diag.Diagnostic {
+	if cause != "" {
+		cause = ": " + cause
+	}
+	return at(d, "broken-signature", "the declaration of type %s does not type-check%s", typ, cause)
+}
+
+func errBlankMethod(pos diag.Pos, typ string) diag.Diagnostic {
+	return diag.Diagnostic{Pos: pos, Code: "invalid-declaration", Message: fmt.Sprintf("Go allows no method _ in an interface, and no wrapper of %s can have one; give it a name or remove it", typ)}
 }
 
 func errIncomplete(d *directive.Directive, typ, cause string) diag.Diagnostic {

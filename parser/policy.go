@@ -29,6 +29,8 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 		Method:  m.Name,
 		Request: m.Context >= 0,
 		Imports: b.importNames(),
+
+		Implements: b.willImplement,
 	}
 	if !scope.Request {
 		scope.NoRequest = whyNoCarrier(m.Sig, b.pkg.Types)
@@ -199,6 +201,9 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 		expr, problems := e.parse(e.value.Text, e.scope)
 		diags.Add(locate(e.value, problems)...)
 		*e.to = expr
+		if v := lockIn(expr); v != nil {
+			diags.Add(errLockCopied(e.value, types.TypeString(v.Type(), types.RelativeTo(b.pkg.Types))))
+		}
 	}
 	if p.MaxExpr != nil && l.Algorithm == ratelimit.TimeQuota && !isNamed(types.Unalias(p.MaxExpr.Node.Type()), "time", "Duration") {
 		diags.Add(errQuotaType(l.MaxExpr, types.TypeString(p.MaxExpr.Node.Type(), types.RelativeTo(b.pkg.Types))))

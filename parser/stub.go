@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -61,13 +62,7 @@ func (b *builder) stub(missing map[string]bool) string {
 		if !ok {
 			continue
 		}
-		w := Wrapper{Source: obj}
-		w.Name, _ = names(name)
-		if d.wrapper != nil {
-			if o, diags := d.wrapper.Wrapper(); len(diags) == 0 && o.Name != "" {
-				w.Name = o.Name
-			}
-		}
+		w := Wrapper{Source: obj, Name: d.wrapperName()}
 		if !missing[w.Name] {
 			continue
 		}
@@ -85,4 +80,67 @@ func (b *builder) stub(missing map[string]bool) string {
 		return ""
 	}
 	return "package " + b.pkg.Name + "\n" + imports.String() + decls.String()
+}
+
+// wrapperName is what the wrapper of the type is called, if it gets one.
+func (d *draft) wrapperName() string {
+	if d.wrapper != nil {
+		if o, diags := d.wrapper.Wrapper(); len(diags) == 0 && o.Name != "" {
+			return o.Name
+		}
+	}
+	name, _ := names(d.name)
+	return name
+}
+
+// willImplement reports whether t, a pointer to a stub, implements iface with the
+// methods that the wrapper will have: those that the package declares on it, and those
+// of what it wraps, unexported ones only if they are limited themselves.
+func (b *builder) willImplement(t types.Type, iface *types.Interface) bool {
+	ptr, ok := types.Unalias(t).(*types.Pointer)
+	if !ok {
+		return false
+	}
+	wrapper, ok := types.Unalias(ptr.Elem()).(*types.Named)
+	if !ok || !b.loaded.IsStub(wrapper.Obj()) {
+		return false
+	}
+	d, source := b.wrappedBy(wrapper)
+	if source == nil {
+		return false
+	}
+	for m := range iface.Methods() {
+		obj, _, _ := types.LookupFieldOrMethod(ptr, false, m.Pkg(), m.Name())
+		if obj == nil && (m.Exported() || d.methods[m.Name()] != nil) {
+			obj, _, _ = types.LookupFieldOrMethod(source, true, m.Pkg(), m.Name())
+		}
+		if fn, ok := obj.(*types.Func); !ok || !types.Identical(fn.Type(), m.Type()) {
+			return false
+		}
+	}
+	return iface.IsMethodSet()
+}
+
+// wrappedBy returns the type that a stub wraps, with its type arguments, and what the
+// directives say about it; nil if it is not known.
+func (b *builder) wrappedBy(wrapper *types.Named) (*draft, types.Type) {
+	pkg := wrapper.Obj().Pkg()
+	for _, d := range b.all {
+		obj, ok := pkg.Scope().Lookup(d.name).(*types.TypeName)
+		if !ok || b.all[pkg.Path()+"."+d.name] != d || d.wrapperName() != wrapper.Obj().Name() {
+			continue
+		}
+		named, ok := types.Unalias(obj.Type()).(*types.Named)
+		if !ok || named.TypeParams().Len() == 0 {
+			return d, obj.Type()
+		}
+		args := slices.Collect(wrapper.TypeArgs().Types())
+		if len(args) != named.TypeParams().Len() {
+			return nil, nil
+		}
+		if t, err := types.Instantiate(nil, named, args, false); err == nil {
+			return d, t
+		}
+	}
+	return nil, nil
 }

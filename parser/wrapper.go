@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 )
 
@@ -25,17 +26,27 @@ func (b *builder) wrapper(d *draft) *Wrapper {
 		b.res.Diags.Add(errNotNamed(first, d.name, "it is neither a type of this package nor a function that can be called by name"))
 		return nil
 	}
-	if obj.IsAlias() {
+	spec := b.typeSpec(obj)
+	if obj.IsAlias() && (spec == nil || spec.Assign.IsValid()) {
 		b.res.Diags.Add(errNotNamed(first, d.name, "it is an alias; put the directives on the type it stands for"))
 		return nil
 	}
 	named, ok := obj.Type().(*types.Named)
 	if !ok || isInvalid(named.Underlying()) {
-		b.res.Diags.Add(errBadSignature(first, "type "+d.name, ""))
+		cause := ""
+		if spec != nil {
+			cause = b.errorIn(spec)
+		}
+		b.res.Diags.Add(errBadType(first, d.name, cause))
 		return nil
 	}
 	if iface, ok := named.Underlying().(*types.Interface); ok && !iface.IsMethodSet() {
 		b.res.Diags.Add(errNotNamed(first, d.name, "it is a constraint, and no value has its type"))
+		return nil
+	}
+	if name := blankMethod(spec); name != nil {
+		pos := b.fset.PositionFor(name.Pos(), false)
+		b.res.Diags.Add(errBlankMethod(diag.Pos{File: pos.Filename, Line: pos.Line, Col: pos.Column}, d.name))
 		return nil
 	}
 	if _, ok := named.Underlying().(*types.Pointer); ok {
@@ -71,6 +82,42 @@ func (b *builder) wrapper(d *draft) *Wrapper {
 		}
 	case d.wrapper != nil && !d.covers:
 		b.res.Diags.Add(errWrapperWithoutLimit(d.wrapper, d.name))
+	}
+	return nil
+}
+
+// typeSpec returns the declaration of obj, or nil.
+func (b *builder) typeSpec(obj *types.TypeName) *ast.TypeSpec {
+	for _, f := range b.pkg.Signatures() {
+		for _, d := range f.Decls {
+			if d, ok := d.(*ast.GenDecl); ok && d.Tok == token.TYPE {
+				for _, s := range d.Specs {
+					if s := s.(*ast.TypeSpec); s.Name.Pos() == obj.Pos() {
+						return s
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// blankMethod returns the name of a method _ of the interface that spec declares, or nil.
+// The type checker leaves such a method out, as a rule.
+func blankMethod(spec *ast.TypeSpec) *ast.Ident {
+	if spec == nil {
+		return nil
+	}
+	iface, ok := ast.Unparen(spec.Type).(*ast.InterfaceType)
+	if !ok {
+		return nil
+	}
+	for _, m := range iface.Methods.List {
+		for _, name := range m.Names {
+			if name.Name == "_" {
+				return name
+			}
+		}
 	}
 	return nil
 }

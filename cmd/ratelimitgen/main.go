@@ -120,6 +120,7 @@ exit status: 0 done, 1 problems in the directives or (check) files that differ,
 func main() {
 	setGarbage(garbageWhileLoading)
 	if isVetTool(os.Args[1:]) {
+		checkVetEnvironment(os.Args[1], os.Stderr)
 		unitchecker.Main(analyzer.New()) // does not return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

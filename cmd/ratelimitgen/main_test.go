@@ -113,6 +113,29 @@ func TestAForeignFileIsNotOverwritten(t *testing.T) {
 	}
 }
 
+// What is written by hand where output should go need not make sense without the bodies
+// of its functions, or beside the output.
+func TestAForeignFileIsNotTakenForOutput(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"func helper() int { return 1 }",
+		"func helper() (int, error) { return 1, nil }\n\nvar n, err = helper()",
+		"var x int = \"\"",
+		"func (r *RateLimitedT) M() error { return nil }",
+		"func (r *RateLimitedT) Other() error { return nil }",
+		"type RateLimitedT struct{}",
+		"func NewRateLimitedT(t T) T { return t }",
+	} {
+		dir := module(t, map[string]string{"p/p.go": limitedSource, "p/ratelimit_gen.go": "package p\n\n" + text + "\n"})
+		for _, args := range [][]string{{"./p"}, {"check", "./p"}} {
+			code, _, stderr := ratelimitgen(t, dir, args...)
+			if code != exitProblem || !strings.HasPrefix(stderr, "p/ratelimit_gen.go:1:1: error: the file stands where output should go") || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("%s, %v: exit status %d, printed %q", text, args, code, stderr)
+			}
+		}
+	}
+}
+
 func TestATreeWithoutDirectivesNeedsNoGoCommand(t *testing.T) {
 	dir := module(t, map[string]string{"p/p.go": "package p\n\n// The ratelimit: of prose.\n"})
 	t.Setenv("PATH", t.TempDir())

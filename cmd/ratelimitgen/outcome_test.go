@@ -66,6 +66,44 @@ func TestTheDiffOfCheckIsWhatGenerationDoes(t *testing.T) {
 	}
 }
 
+// Of a file that Git has written with CRLF only what differs is shown, and the diff fits.
+func TestTheDiffLeavesTheEndsOfLinesAlone(t *testing.T) {
+	t.Parallel()
+	for _, mixed := range []bool{false, true} {
+		dir := differing(t)
+		path := filepath.Join(dir, "stale", generator.OutputName)
+		old, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old = bytes.ReplaceAll(old, []byte("\n"), []byte("\r\n"))
+		if mixed {
+			old = bytes.Replace(old, []byte("\r\n)\r\n"), []byte("\n)\n"), 1)
+		}
+		writeFile(t, path, old)
+		code, stdout, stderr := ratelimitgen(t, dir, "check", "-diff", "./stale")
+		changed := 0
+		for line := range strings.Lines(stdout) {
+			if strings.HasPrefix(line, "-") || strings.HasPrefix(line, "+") {
+				changed++
+			}
+		}
+		// Three lines mention max=1, and two the files.
+		if code != exitProblem || changed != 2*3+2 || strings.Count(stderr, "end in CRLF") != 1 {
+			t.Errorf("exit status %d, %d lines of the diff and %q:\n%s", code, changed, stderr, stdout)
+		}
+		cmd := exec.Command("git", "apply", "-")
+		cmd.Dir = dir
+		cmd.Stdin = strings.NewReader(stdout)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git apply: %v\n%s", err, out)
+		}
+		if code, stdout, stderr := ratelimitgen(t, dir, "check", "-diff", "./stale"); code != exitDone || stdout+stderr != "" {
+			t.Errorf("with the diff applied: exit status %d, printed %q and %q", code, stdout, stderr)
+		}
+	}
+}
+
 func TestDryRunPrintsWhatARunDoes(t *testing.T) {
 	t.Parallel()
 	dir := differing(t)

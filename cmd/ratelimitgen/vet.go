@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	goparser "go/parser"
 	"go/token"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -47,6 +48,19 @@ exit status: 0 no errors, 1 errors, 2 ratelimitgen could not do its work
 // the version and the flags first, and then names a file for each package.
 func isVetTool(args []string) bool {
 	return len(args) > 0 && (args[0] == "-V=full" || args[0] == "-flags" || strings.HasSuffix(args[len(args)-1], ".cfg"))
+}
+
+// checkVetEnvironment ends the program if the environment is one that no command takes.
+// It does so when go vet asks for the version, arg, which it does once: what is printed
+// then is shown, and results that go vet has from former runs do not hide it.
+func checkVetEnvironment(arg string, stderr io.Writer) {
+	if arg != "-V=full" {
+		return
+	}
+	if _, err := cacheDir(os.Getenv(cacheEnv)); err != nil {
+		fmt.Fprintf(stderr, "ratelimitgen: %s\n", plain(err))
+		os.Exit(exitTrouble)
+	}
 }
 
 // vetting is one run of the verb vet.

@@ -315,6 +315,12 @@ func TestGoVetRunsTheAnalyzer(t *testing.T) {
 			t.Errorf("go vet %s: %v\n%s", name, err, out)
 		}
 	}
+	relative := exec.Command("go", "vet", "-vettool="+tool, "./wire")
+	relative.Dir = dir
+	relative.Env = append(os.Environ(), "GOWORK=off", "RATELIMITGEN_CACHE=here")
+	if out, err := relative.CombinedOutput(); err == nil || strings.Count(string(out), "ratelimitgen: RATELIMITGEN_CACHE is not an absolute path: here; set it to one, or to \"off\"\n") != 1 {
+		t.Errorf("go vet with a relative RATELIMITGEN_CACHE: %v\n%s", err, out)
+	}
 	writeFile(t, filepath.Join(dir, "stale/p.go"), []byte(strings.Replace(limitedSource, "package p", "package stale", 1)+"\n//ratelimit:max=1\nfunc F() error { return nil }\n"))
 	writeFile(t, filepath.Join(dir, "typo/p.go"), []byte("package typo\n\n//ratelimit:max=1 windw=1m\nfunc F() error { return nil }\n"))
 	writeFile(t, filepath.Join(dir, "typo/p_plan9.go"), []byte("package typo\n\n//ratelimit:maxx=1\nfunc G() error { return nil }\n"))

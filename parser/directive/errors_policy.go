@@ -221,10 +221,21 @@ func errUnusedDefault(a *Assignment) diag.Diagnostic {
 
 func errMisplaced(d *Directive, why reason) diag.Diagnostic {
 	text := why.text
-	if v := findVerb(d.Verb); why.move && v != nil && slices.Equal(v.Targets, []TargetKind{Package}) {
-		text += ": move it to the doc comment of the package"
-	} else if why.move {
-		text += ": move it to the doc comment of a method or type"
+	if why.move {
+		remedy := "move it to the doc comment of a method or type"
+		if v := findVerb(d.Verb); v != nil {
+			switch {
+			case slices.Equal(v.Targets, []TargetKind{Package}):
+				remedy = "move it to the doc comment of the package"
+			case !slices.Contains(v.Targets, Method):
+				remedy = "move it to the doc comment of a type or function"
+			case !slices.Contains(v.Targets, TypeDecl):
+				remedy = "move it to the doc comment of a method"
+			case why.remedy != "":
+				remedy = why.remedy
+			}
+		}
+		text += ": " + remedy
 	}
 	return problem(d.Pos, len(Prefix)+len(d.Text), CodeMisplaced, "%s", text)
 }

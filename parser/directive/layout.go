@@ -44,6 +44,8 @@ type reason struct {
 	// move is set if what is to be done is to move the directive to a declaration
 	// that its verb can stand on.
 	move bool
+	// remedy is what is to be done instead if the directive is a limit, or "".
+	remedy string
 }
 
 // place is a range of the file that comments can stand before or in.
@@ -213,7 +215,10 @@ func (l *layout) inside(node ast.Node, named *ast.TypeSpec) {
 		case *ast.StructType:
 			l.addList(n.Fields.Pos(), n.Fields.End(), "a struct")
 			for _, f := range n.Fields.List {
-				l.refuse(f.Doc, cannotStand("struct field"))
+				why := cannotStand("struct field")
+				why.remedy = fieldRemedy(f)
+				l.refuse(f.Doc, why)
+				l.refuse(f.Comment, why)
 				l.add(f.Pos(), f.End(), "struct field "+fieldName(f))
 			}
 		case *ast.InterfaceType:
@@ -249,17 +254,17 @@ func (l *layout) floating(group *ast.CommentGroup, comment *ast.Comment) reason 
 	in, next := l.around(comment)
 	switch {
 	case in != nil && in.body:
-		return reason{"a directive has no effect inside the body of " + in.name, true}
+		return reason{text: "a directive has no effect inside the body of " + in.name, move: true}
 	case in != nil && !in.list:
-		return reason{"a directive has no effect inside " + in.name, true}
+		return reason{text: "a directive has no effect inside " + in.name, move: true}
 	case next == nil || in != nil && next.pos >= in.end:
-		return reason{"nothing follows that the directive could apply to", true}
+		return reason{text: "nothing follows that the directive could apply to", move: true}
 	case !next.target:
-		return reason{"a directive cannot stand on " + next.name, true}
+		return reason{text: "a directive cannot stand on " + next.name, move: true}
 	case l.line(next.pos) > l.line(group.End())+1:
 		return reason{text: "a blank line separates the directive from " + next.name + ": remove it"}
 	}
-	return reason{"the directive is not in the doc comment of " + next.name, true}
+	return reason{text: "the directive is not in the doc comment of " + next.name, move: true}
 }
 
 // around returns the innermost place that the comment stands in and the next that
@@ -321,7 +326,19 @@ func cannotStand(on string) reason {
 	if strings.ContainsRune("aeiou", rune(on[0])) {
 		article = "an "
 	}
-	return reason{"a directive cannot stand on " + article + on, true}
+	return reason{text: "a directive cannot stand on " + article + on, move: true}
+}
+
+// fieldRemedy says how to limit what is called by way of a struct field: not with a
+// directive on the struct, of which the field is no method.
+func fieldRemedy(f *ast.Field) string {
+	switch _, isFunc := ast.Unparen(f.Type).(*ast.FuncType); {
+	case isFunc:
+		return "declare a method that calls the function in the field, and put the directive on that"
+	case len(f.Names) == 0:
+		return "declare the method to be limited on the struct itself, and put the directive on that"
+	}
+	return "put it on the method to be limited, where that is declared"
 }
 
 func typeTarget(spec *ast.TypeSpec) Target {

@@ -178,9 +178,16 @@ func (c *checker) assign(n ast.Node, x Node, t types.Type, what string) Node {
 		}
 		x = typed(x, types.Default(x.Type()))
 	}
-	if !types.AssignableTo(x.Type(), t) {
+	if !types.AssignableTo(x.Type(), t) && !c.willImplement(x.Type(), t) {
 		c.at(n, argumentType, c.quote(n), c.typeName(x.Type()), what, c.typeName(t))
 		return nil
 	}
 	return x
+}
+
+// willImplement reports whether t is an interface that x implements with what is
+// generated for it.
+func (c *checker) willImplement(x, t types.Type) bool {
+	iface, ok := t.Underlying().(*types.Interface)
+	return ok && c.scope.Implements != nil && c.scope.Implements(x, iface)
 }

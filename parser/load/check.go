@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
+	"go/token"
 	"go/types"
 	"maps"
 	"slices"
@@ -46,12 +47,14 @@ func (p *Package) inFull() (*Package, error) {
 
 func (p *Package) check(sources map[string][]byte) (*types.Package, []error) {
 	var extra []*ast.File
+	added := map[*token.File]bool{}
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		file, err := parser.ParseFile(p.ld.fset, name, sources[name], parser.SkipObjectResolution)
 		if err != nil {
 			return nil, []error{err}
 		}
 		extra = append(extra, file)
+		added[p.ld.fset.File(file.FileStart)] = true
 	}
 	extraImports := &Package{Path: p.Path, signatures: extra}
 	if err := p.ld.resolve([]*Package{extraImports}); err != nil {
@@ -60,7 +63,8 @@ func (p *Package) check(sources map[string][]byte) (*types.Package, []error) {
 	var errs []error
 	conf := p.ld.config(p, func(err error) {
 		var te types.Error
-		if errors.As(err, &te) && sources[te.Fset.PositionFor(te.Pos, false).Filename] != nil {
+		// A file of p may have the name of one of these: see generator.Plan.
+		if errors.As(err, &te) && added[te.Fset.File(te.Pos)] {
 			errs = append(errs, err)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,51 @@ func TestWhatIsRememberedDependsOnAllThatDecides(t *testing.T) {
 	}
 	if res := loadAgain(t, dir, memory, ""); res.ld.exports.of("example.com/m/p") != nil {
 		t.Error("a package has a sum although something that it imports is not there")
+	}
+}
+
+// What the go command compiles depends on these, too, and it is not asked for some of them.
+func TestWhatIsRememberedDependsOnTheEnvironment(t *testing.T) {
+	settings := filepath.Join(t.TempDir(), "env")
+	t.Setenv("GOENV", settings)
+	t.Setenv("CGO_CFLAGS", "")
+	dir, memory := module(t, remembering), t.TempDir()
+	context := func() sum { return *loadAgain(t, dir, memory, "").ld.exports.of("context") }
+	before := context()
+	if err := os.WriteFile(settings, []byte("CGO_CFLAGS=-O1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inFile := context()
+	if inFile == before {
+		t.Error("what go env -w sets makes no difference")
+	}
+	t.Setenv("CGO_CFLAGS", "-O3")
+	if context() == inFile {
+		t.Error("the environment makes no difference")
+	}
+	if again := context(); again != context() {
+		t.Error("two runs differ")
+	}
+}
+
+// The go command runs the C compiler to answer for some variables.
+func TestTheGoCommandIsNotAskedForWhatIsCostly(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the compiler of the test is a shell script")
+	}
+	bin := t.TempDir()
+	ran := filepath.Join(bin, "ran")
+	cc := filepath.Join(bin, "cc")
+	if err := os.WriteFile(cc, []byte("#!/bin/sh\necho ran >> "+ran+"\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CC", cc)
+	t.Setenv("CGO_ENABLED", "1")
+	if _, err := goEnv(t.Context(), bin); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the C compiler was run")
 	}
 }
 
