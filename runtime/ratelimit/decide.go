@@ -342,6 +342,25 @@ func (g *gate) allow(ctx context.Context, charges []Charge) error {
 
 // take is Take.
 func (g *gate) take(ctx context.Context, charges []Charge) (Decision, error) {
+	if g != nil && g.fast != nil && g.isQuick(charges) {
+		if err := done(ctx); err != nil {
+			return Decision{}, err
+		}
+		c := g.fast
+		var o Outcome
+		if key := c.key(charges[0].Key); len(key) <= keyLimit {
+			if allowed, found := g.limiter.mem.takeOne(c, key, charges[0].Cost, &o, true); found {
+				return Decision{
+					Allowed:    allowed,
+					Policy:     c.policy.ID,
+					Limit:      c.capacity,
+					Remaining:  o.Remaining,
+					RetryAfter: o.RetryAfter,
+					ResetAt:    g.limiter.wall().Add(o.ResetAfter),
+				}, nil
+			}
+		}
+	}
 	if err := g.checkEndless(); err != nil {
 		return Decision{}, err
 	}

@@ -63,7 +63,7 @@ func (g *Gate) AllowN(ctx context.Context, key []byte, cost int64) error {
 			}
 			// The outcome of an admission is not looked at, and not moved around.
 			var o Outcome
-			if allowed, found := s.limiter.mem.takeOne(c, key, cost, &o); allowed {
+			if allowed, found := s.limiter.mem.takeOne(c, key, cost, &o, false); allowed {
 				return nil
 			} else if found {
 				return s.refused(c, &o)

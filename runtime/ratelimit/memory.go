@@ -143,7 +143,18 @@ func (m *memory) takeAll(counters []*counter, charges []Charge) bool {
 // keys of at most keyLimit bytes.
 func (m *memory) takeTwo(c, d *counter, ckey, dkey []byte, ccost, dcost int64) bool {
 	now := m.now()
-	cp, dp := m.locateShort(c, ckey), m.locateShort(d, dkey)
+	var cp, dp place
+	if len(ckey) == len(dkey) && (len(ckey) == 0 || &ckey[0] == &dkey[0]) {
+		// Policies of one method often count by one key.
+		code := uint32(len(ckey))
+		if code > inlineKey {
+			code = longKey
+		}
+		hash := maphash.Bytes(m.seed, ckey)
+		cp, dp = m.at(c, hash, code), m.at(d, hash, code)
+	} else {
+		cp, dp = m.locateShort(c, ckey), m.locateShort(d, dkey)
+	}
 	cs, ds := &m.shards[cp.shard], &m.shards[dp.shard]
 	if cp.shard <= dp.shard {
 		cs.mu.Lock()
@@ -194,8 +205,13 @@ func (m *memory) locateShort(c *counter, key []byte) place {
 	if code > inlineKey {
 		code = longKey
 	}
-	h := maphash.Bytes(m.seed, key) ^ c.mix
-	return place{hash: uint32(h), meta: c.num<<8 | code, shard: uint32(h >> m.shift)}
+	return m.at(c, maphash.Bytes(m.seed, key), code)
+}
+
+// at returns the place of a key with a hash and a code.
+func (m *memory) at(c *counter, hash uint64, code uint32) place {
+	hash ^= c.mix
+	return place{hash: uint32(hash), meta: c.num<<8 | code, shard: uint32(hash >> m.shift)}
 }
 
 // hashOf returns what place.hash was for the key of e, an entry of c in s.
@@ -216,9 +232,9 @@ func stored(key []byte, digest *[sha256.Size]byte) []byte {
 }
 
 // takeOne decides cost, 1..capacity, under one policy for a key of at most keyLimit
-// bytes, and charges it if admitted. Only of a refusal it fills in o. It does nothing
-// if the key has no entry and cannot get one of its own.
-func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome) (allowed, found bool) {
+// bytes, and charges it if admitted. It fills in o, of an admission only if told to. It
+// does nothing if the key has no entry and cannot get one of its own.
+func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome, fill bool) (allowed, found bool) {
 	now := m.now()
 	p := m.locateShort(c, key)
 	s := &m.shards[p.shard]
@@ -229,7 +245,9 @@ func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome) (allowe
 		return false, false
 	}
 	if e == nil {
-		found = m.takeNew(c, s, p, key, now, cost)
+		if found = m.takeNew(c, s, p, key, now, cost); found && fill {
+			*o = c.outcome(s.recent, s.ring(c, s.recent), now, cost, true)
+		}
 		s.mu.Unlock()
 		return found, found
 	}
@@ -242,8 +260,8 @@ func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome) (allowe
 	}
 	t := c.settle(e, now)
 	g := s.ring(c, e)
-	if allowed = c.spend(e, g, t, cost); !allowed {
-		*o = c.outcome(e, g, t, cost, false)
+	if allowed = c.spend(e, g, t, cost); !allowed || fill {
+		*o = c.outcome(e, g, t, cost, allowed)
 	}
 	s.mu.Unlock()
 	return allowed, true
