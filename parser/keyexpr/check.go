@@ -27,11 +27,12 @@ type checker struct {
 	bound    []*binding
 	elems    []*Local                  // those that # has stood for; the last is the innermost
 	instead  map[*ast.UnaryNode]string // what to write if "not" stands before no condition
+	elvis    map[ast.Node]string       // what to write for a choice, by its condition
 	problems []Problem
 }
 
 func newChecker(src string, s *Scope) *checker {
-	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}}
+	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}, elvis: map[ast.Node]string{}}
 	var hidden []string
 	for _, name := range []string{"append", "bool", "byte", "false", "float64", "int", "int64", "len", "nil", "string", "true", "uint64"} {
 		if s.Pkg != nil && s.Pkg.Scope().Lookup(name) != nil {
@@ -258,6 +259,17 @@ func (c *checker) defaults(n, left, right ast.Node, notEmpty bool, sub func(ast.
 	} else {
 		alts = append(alts, Alt{Node: nodes[1]})
 	}
+	if absentAlternative(alts) {
+		what, hint := c.quote(right), ""
+		if _, ok := r.(*Default); ok {
+			what = "a part of " + what
+		}
+		if !notEmpty && emptyText {
+			hint = fmt.Sprintf("; write %s ?: %s for empty text", c.operand(left), c.operand(right))
+		}
+		c.at(right, absentDefault, what, c.quote(left), hint)
+		return nil
+	}
 	return &Default{Alts: alts, typ: typ}
 }
 
@@ -273,11 +285,13 @@ func isElvis(n ast.Node) bool { _, ok := n.(*ast.ConditionalNode); return ok }
 
 // conditional checks "cond ? a : b".
 func (c *checker) conditional(n *ast.ConditionalNode, sub func(ast.Node) Node) Node {
-	cond := c.condition(n.Cond)
+	c.elvis[n.Cond] = c.elvisOf(n)
+	cond := c.part(n.Cond)
 	a, b := sub(n.Exp1), sub(n.Exp2)
-	if cond == nil || a == nil || b == nil {
+	if cond == nil || a == nil || b == nil || !c.chosenAbsent(n, cond, a, b) {
 		return nil
 	}
+	c.emptyChoice(n, cond, a, b)
 	typ, nodes := c.common([]ast.Node{n.Exp1, n.Exp2}, []Node{a, b})
 	if nodes == nil {
 		return nil

@@ -135,7 +135,12 @@ func (c *checker) body(name string, n ast.Node) Node {
 	case "map", "sum":
 		return c.settle(n, c.expr(n))
 	}
-	return c.condition(n)
+	x := c.condition(n)
+	if x != nil && literal(x) {
+		c.at(n, constantBody, c.quote(n))
+		return nil
+	}
+	return x
 }
 
 // sumOf checks what a sum adds. Integers are added as int, whatever their type, so

@@ -75,6 +75,7 @@ var (
 	repeatedElem  = rule{"repeated-element", "%s is in the key already; leave it out here"}
 	emptyKey      = rule{"empty-key", "the element is empty text, so every call would be without a key; leave it out"}
 	joinedKey     = rule{"joined-key", "different values can give the same joined text; write a tuple: %s"}
+	absentDefault = rule{"useless-default", "%s is absent wherever %s is, so it is never used%s"}
 	uselessChoice = rule{"useless-default", "%s always has a value, so what stands behind %s is never used%s"}
 )
 
@@ -139,6 +140,14 @@ var (
 	bothHold        = rule{"constant-expression", "%s never holds: it has a condition and its opposite; leave one out"}
 	itselfAlways    = rule{"constant-expression", "%s always holds: a value is compared with itself"}
 	itselfNever     = rule{"constant-expression", "%s never holds: a value is compared with itself"}
+	neverEmptyText  = rule{"constant-expression", "%s %s holds: %s is never empty text; leave it out"}
+	absentNotEmpty  = rule{"constant-expression", "%s %s holds: %s is absent where there is none, and never empty text; write %s"}
+	emptyInList     = rule{"constant-expression", "%s is never empty text; %s"}
+	emptyNotAbsent  = rule{"empty-not-absent", "%s does not look for an absent value, which differs from empty text; write %s for both"}
+	neverBehind     = rule{"constant-expression", "%s never holds where %s %s: it asks for a part of what is nil there; %s"}
+	absentArm       = rule{"constant-expression", "%s is absent where %s %s, the only place where it is chosen; swap the alternatives"}
+	constantElem    = rule{"constant-expression", "%s is the same for every call that has a key, as without a value there is no %s either; leave it out"}
+	constantBody    = rule{"constant-expression", "%s is the same for every element; ask about the element, which is #"}
 	constantPart    = rule{"constant-expression", "%s is the same for every call; leave it out"}
 	chained         = rule{"not-supported", "comparisons cannot be chained; write a < b and b < c"}
 	mixedDefault    = rule{"expression-syntax", "?? beside another operator needs parentheses: (x ?? y) + z, or x ?? (ip/24/56)"}

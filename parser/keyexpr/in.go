@@ -65,6 +65,14 @@ func (c *checker) inLiteral(n *ast.BinaryNode, array *ast.ArrayNode, x Node) Nod
 				c.at(e, repeatedInList, c.quote(e))
 				continue
 			}
+			if text, _ := emptyTest(b); text != nil && !mayBeEmptyText(text) && ConstValue(b.X) == nil {
+				write := "leave it out"
+				if text.MayBeAbsent() {
+					write += ", and ask " + c.operand(n.Left) + " == nil beside it"
+				}
+				c.at(e, emptyInList, c.quote(n.Left), write)
+				continue
+			}
 			in.X = b.X
 			in.Elems = append(in.Elems, b.Y)
 		}

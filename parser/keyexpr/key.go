@@ -57,6 +57,9 @@ func (c *checker) key() *Key {
 		}
 		k.Elems = append(k.Elems, x)
 	}
+	if len(k.Elems) == len(elems) {
+		c.nilBeside(elems, k.Elems)
+	}
 	if c.failed() {
 		return k
 	}

@@ -125,6 +125,9 @@ func (c *checker) logical(n *ast.BinaryNode) Node {
 		c.at(n, r, c.quote(n))
 		return nil
 	}
+	if !c.behindNil(n, op, x, y) {
+		return nil
+	}
 	return &Binary{Op: op, X: x, Y: y, typ: typBool}
 }
 
@@ -164,6 +167,9 @@ func (c *checker) comparison(n *ast.BinaryNode) Node {
 	}
 	if r, ok := withItself(b); ok {
 		c.at(n, r, c.quote(n))
+		return nil
+	}
+	if !c.neverEmpty(n, b) {
 		return nil
 	}
 	return b

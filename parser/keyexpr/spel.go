@@ -90,6 +90,9 @@ func (c *checker) operand(n ast.Node) string {
 // noMember reports a member that x has not. suffix is "()" for a method.
 func (c *checker) noMember(n *ast.MemberNode, x Node, name, suffix string, args []ast.Node) {
 	if here := c.javaMethod(n, x.Type(), name, args); here != "" {
+		if name == "isEmpty" && keyKindOf(x.Type()) == Text && !mayBeEmptyText(x) && x.MayBeAbsent() {
+			here = c.operand(n.Node) + " == nil"
+		}
 		c.problem(c.text.clamp(n.Property.Location()), javaName, name, here)
 		return
 	}
