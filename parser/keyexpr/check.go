@@ -357,7 +357,7 @@ func (c *checker) isText(n ast.Node, x Node) Node {
 	}
 	hint := ""
 	if k := keyKindOf(x.Type()); k != None && k != mixed {
-		hint = "; write string(" + c.quote(n) + ")"
+		hint = "; write " + c.asText(n)
 	} else if isError(x.Type()) {
 		hint = "; write " + c.quote(n) + ".Error()"
 	}

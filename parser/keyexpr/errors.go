@@ -95,6 +95,7 @@ var (
 	notBefore       = rule{"not-a-condition", "%s stands for %s alone, which is %s; write %s"}
 	comparedFirst   = rule{"mismatched-types", "%s is %s and %s is %s; comparisons go from left to right: put parentheses around each"}
 	mismatched      = rule{"mismatched-types", "%s is %s and %s is %s; convert one: %s"}
+	respelled       = rule{"mismatched-types", "%s is %s and %s is %s; write %s"}
 	incompatible    = rule{"mismatched-types", "%s is %s and %s is %s"}
 	notComparable   = rule{"not-comparable", "%s is %s; only text, numbers and booleans are compared, and anything with nil"}
 	notOrdered      = rule{"not-ordered", "%s is %s; only text and numbers are ordered"}
