@@ -23,6 +23,7 @@ type checker struct {
 	nodes    int  // checked so far
 	named    bool // there is a name in it, other than let's, and so not only literals
 	broken   bool // expr's parser would only repeat what has been reported
+	limit    bool // it is what max is
 	closures bool // there is a closure, in which # stands alone
 	bound    []*binding
 	elems    []*Local                  // those that # has stood for; the last is the innermost
@@ -116,6 +117,16 @@ func (c *checker) expr(n ast.Node) Node {
 	x := c.value(n)
 	if d, ok := x.(*Dim); ok && d.Kind == IP {
 		c.at(n, ipText)
+		return nil
+	}
+	return x
+}
+
+// compared checks n as what is compared with something but nil.
+func (c *checker) compared(n ast.Node) Node {
+	x := c.value(n)
+	if d, ok := x.(*Dim); ok && d.Kind == IP {
+		c.at(n, ipCompared)
 		return nil
 	}
 	return x

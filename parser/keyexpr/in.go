@@ -14,7 +14,7 @@ func (c *checker) in(n *ast.BinaryNode) Node {
 		c.at(r, rangeOperator, l+" >= "+c.quote(r.Left)+" and "+l+" <= "+c.quote(r.Right))
 		return nil
 	}
-	x := c.expr(n.Left)
+	x := c.compared(n.Left)
 	if array, ok := n.Right.(*ast.ArrayNode); ok {
 		return c.inLiteral(n, array, x)
 	}

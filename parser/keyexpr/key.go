@@ -47,7 +47,7 @@ func (c *checker) key() *Key {
 		}
 	}
 	for _, n := range elems {
-		if let, ok := n.(*ast.VariableDeclaratorNode); ok {
+		if let, ok := n.(*ast.VariableDeclaratorNode); ok && !c.text.bracketed(let) {
 			c.at(let, letInList)
 			continue
 		}
@@ -64,10 +64,25 @@ func (c *checker) key() *Key {
 		return k
 	}
 	if !slices.ContainsFunc(k.Nodes(), func(n Node) bool { return !isConstant(n) }) {
-		c.problem(span{0, len(c.text.runes)}, constantKey).Warning = c.named
+		c.problem(span{0, len(c.text.runes)}, constantKey, c.unquoted(elems)).Warning = c.named
 	}
 	c.distrust(k)
 	return k
+}
+
+// unquoted returns what to write where an element is an expression in quotes; "" if none
+// is.
+func (c *checker) unquoted(elems []ast.Node) string {
+	for _, n := range elems {
+		text, ok := n.(*ast.StringNode)
+		if !ok || text.Value == "global" || len(text.Value) >= len(c.src) {
+			continue
+		}
+		if _, problems := ParseKey(text.Value, c.scope); !slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
+			return "write " + text.Value + " without quotes, or "
+		}
+	}
+	return ""
 }
 
 // whole reads one expression, which check checks.

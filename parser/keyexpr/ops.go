@@ -87,7 +87,7 @@ func (c *checker) notBefore(n *ast.BinaryNode, not *ast.UnaryNode) string {
 
 // textOperator checks contains, startsWith and endsWith.
 func (c *checker) textOperator(n *ast.BinaryNode) Node {
-	left := c.expr(n.Left)
+	left := c.compared(n.Left)
 	if left == nil {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (c *checker) equality(n *ast.BinaryNode) Node {
 }
 
 func (c *checker) comparison(n *ast.BinaryNode) Node {
-	x, y := c.expr(n.Left), c.expr(n.Right)
+	x, y := c.compared(n.Left), c.compared(n.Right)
 	if x == nil || y == nil {
 		return nil
 	}
