@@ -32,17 +32,23 @@ func (c *checker) key() *Key {
 	if len(spans) == 1 && len(elems) == 1 {
 		// What let names can be used in every element of a tuple.
 		outer := len(c.bound)
-		for let, ok := elems[0].(*ast.VariableDeclaratorNode); ok; let, ok = elems[0].(*ast.VariableDeclaratorNode) {
-			c.count(let)
-			if l := c.bind(let); l != nil {
-				k.Lets = append(k.Lets, l)
+		lets := func(n ast.Node) ast.Node {
+			for let, ok := n.(*ast.VariableDeclaratorNode); ok; let, ok = n.(*ast.VariableDeclaratorNode) {
+				c.count(let)
+				if l := c.bind(let); l != nil {
+					k.Lets = append(k.Lets, l)
+				}
+				n = let.Expr
 			}
-			elems[0] = let.Expr
+			return n
 		}
+		elems[0] = lets(elems[0])
 		defer c.unbind(outer)
 		if array, ok := elems[0].(*ast.ArrayNode); ok {
 			if elems = array.Nodes; len(elems) == 0 {
 				c.at(array, emptyExpression)
+			} else if let, ok := elems[0].(*ast.VariableDeclaratorNode); ok && len(elems) == 1 && c.text.bracketed(let) {
+				elems[0] = lets(let) // [(let x = a; b)] is let x = a; b
 			}
 		}
 	}
