@@ -337,6 +337,7 @@ var keyCases = []keyCase{
 	{expr: "user == 'caller'", want: [3]string{"true", "false", "false"}, vm: "dimension"},
 	{expr: "[user ?? ip, req.Tenant ?: 'x']", want: [3]string{"caller|ACME", "-", `\2001:db8::/64|x`}, vm: "tuple"},
 	{expr: "[req?.Labels['tenant'] ?? id, req?.Acct?.ID ?? 'y']", want: [3]string{"L|a1", "id|y", "id|y"}, vm: "tuple"},
+	{expr: "[id, (let x = req?.Acct?.ID ?? 'y'; x + x)]", want: [3]string{"id|a1a1", "id|yy", "id|yy"}, vm: "tuple"},
 	{expr: "[(n > 50 ? ip : user) ?? id, id]", want: [3]string{"caller|id", "id|id", "id|id"}, vm: "tuple"},
 	{expr: "[req.Admin ? 'a' : req.User, id]", want: [3]string{"a|id", "-", "-"}, vm: "tuple"},
 	{expr: "[req.User, req.Tenant]", want: [3]string{"ann|ACME", "-", "-"}, vm: "tuple"},

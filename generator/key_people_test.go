@@ -139,7 +139,7 @@ when one(req.Tags, # == 't0')
 when any(req.Items, any(req.Tags, # == id))
 when any(req.Tags, # matches '^t[0-9]$')
 when count(req.Items, .Qty > 150) > 0
-when count(req.Tags, true) == len(req.Tags)
+when count(req.Tags, # != '') == len(req.Tags)
 when len(filter(req.Items, .Qty > 150)) == 1
 when sum(req.Items, .Qty) > 250
 when sum(req.Scores) > 3.5

@@ -16,20 +16,21 @@ var builtins = []string{
 	"any", "all", "none", "one", "count", "sum", "filter", "map",
 }
 
-// refusedBuiltins are functions of expr's that are refused, with what to write.
+// refusedBuiltins are functions of expr's that are refused, with what to write: $x and
+// $y stand for the arguments.
 var refusedBuiltins = map[string]string{
-	"first":         "write x[0]",
-	"last":          "write x[len(x) - 1]",
-	"get":           "write x[i]",
-	"find":          "write filter(x, condition)[0]",
-	"findIndex":     "write any(x, condition), or use a function of the package",
+	"first":         "write $x[0]",
+	"last":          "write $x[len($x) - 1]",
+	"get":           "write $x[$y]",
+	"find":          "write filter($x, $y)[0]",
+	"findIndex":     "write any($x, $y), or use a function of the package",
 	"findLast":      "use a function of the package",
 	"findLastIndex": "use a function of the package",
 	"indexOf":       "write contains, startsWith or split, or use a function of the package",
 	"lastIndexOf":   "write contains, endsWith or split, or use a function of the package",
 	"splitAfter":    "write split",
-	"take":          "write x[0], x[1], or use a function of the package",
-	"mean":          "write sum(x) / len(x)",
+	"take":          "write $x[0], $x[1], or use a function of the package",
+	"mean":          "write sum($x) / len($x)",
 	"now":           "a limit has its own clock; use a function of the package",
 }
 
@@ -42,7 +43,7 @@ func (c *checker) builtin(n *ast.BuiltinNode) Node {
 		if !ok {
 			remedy = "use a function of the package"
 		}
-		c.problem(at, notSupported, n.Name, remedy)
+		c.problem(at, notSupported, n.Name, c.filled(remedy, n.Arguments))
 		return nil
 	}
 	if c.packageObject(n.Name) != nil {

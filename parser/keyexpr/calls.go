@@ -80,8 +80,7 @@ func (c *checker) methodCall(n *ast.CallNode, callee *ast.MemberNode) Node {
 		}
 		return nil
 	}
-	if id, ok := callee.Node.(*ast.IdentifierNode); ok && !c.known(c.text.name(id)) && c.imported(c.text.name(id)) {
-		c.at(id, isImport, c.text.name(id))
+	if id, ok := callee.Node.(*ast.IdentifierNode); ok && !c.known(c.text.name(id)) && c.goCall(n, id, memberName(callee)) {
 		return nil
 	}
 	x := c.expr(callee.Node)

@@ -23,15 +23,17 @@ type checker struct {
 	nodes    int  // checked so far
 	named    bool // there is a name in it, other than let's, and so not only literals
 	broken   bool // expr's parser would only repeat what has been reported
+	limit    bool // it is what max is
 	closures bool // there is a closure, in which # stands alone
 	bound    []*binding
 	elems    []*Local                  // those that # has stood for; the last is the innermost
 	instead  map[*ast.UnaryNode]string // what to write if "not" stands before no condition
+	elvis    map[ast.Node]string       // what to write for a choice, by its condition
 	problems []Problem
 }
 
 func newChecker(src string, s *Scope) *checker {
-	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}}
+	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}, elvis: map[ast.Node]string{}}
 	var hidden []string
 	for _, name := range []string{"append", "bool", "byte", "false", "float64", "int", "int64", "len", "nil", "string", "true", "uint64"} {
 		if s.Pkg != nil && s.Pkg.Scope().Lookup(name) != nil {
@@ -115,6 +117,16 @@ func (c *checker) expr(n ast.Node) Node {
 	x := c.value(n)
 	if d, ok := x.(*Dim); ok && d.Kind == IP {
 		c.at(n, ipText)
+		return nil
+	}
+	return x
+}
+
+// compared checks n as what is compared with something but nil.
+func (c *checker) compared(n ast.Node) Node {
+	x := c.value(n)
+	if d, ok := x.(*Dim); ok && d.Kind == IP {
+		c.at(n, ipCompared)
 		return nil
 	}
 	return x
@@ -258,6 +270,17 @@ func (c *checker) defaults(n, left, right ast.Node, notEmpty bool, sub func(ast.
 	} else {
 		alts = append(alts, Alt{Node: nodes[1]})
 	}
+	if absentAlternative(alts) {
+		what, hint := c.quote(right), ""
+		if _, ok := r.(*Default); ok {
+			what = "a part of " + what
+		}
+		if !notEmpty && emptyText {
+			hint = fmt.Sprintf("; write %s ?: %s for empty text", c.operand(left), c.operand(right))
+		}
+		c.at(right, absentDefault, what, c.quote(left), hint)
+		return nil
+	}
 	return &Default{Alts: alts, typ: typ}
 }
 
@@ -273,11 +296,13 @@ func isElvis(n ast.Node) bool { _, ok := n.(*ast.ConditionalNode); return ok }
 
 // conditional checks "cond ? a : b".
 func (c *checker) conditional(n *ast.ConditionalNode, sub func(ast.Node) Node) Node {
-	cond := c.condition(n.Cond)
+	c.elvis[n.Cond] = c.elvisOf(n)
+	cond := c.part(n.Cond)
 	a, b := sub(n.Exp1), sub(n.Exp2)
-	if cond == nil || a == nil || b == nil {
+	if cond == nil || a == nil || b == nil || !c.chosenAbsent(n, cond, a, b) {
 		return nil
 	}
+	c.emptyChoice(n, cond, a, b)
 	typ, nodes := c.common([]ast.Node{n.Exp1, n.Exp2}, []Node{a, b})
 	if nodes == nil {
 		return nil
@@ -343,7 +368,7 @@ func (c *checker) isText(n ast.Node, x Node) Node {
 	}
 	hint := ""
 	if k := keyKindOf(x.Type()); k != None && k != mixed {
-		hint = "; write string(" + c.quote(n) + ")"
+		hint = "; write " + c.asText(n)
 	} else if isError(x.Type()) {
 		hint = "; write " + c.quote(n) + ".Error()"
 	}

@@ -29,7 +29,8 @@ func (c *checker) binding(name string) *binding {
 // stands for itself.
 func (c *checker) bind(n *ast.VariableDeclaratorNode) *Local {
 	name := c.text.name(n)
-	if c.known(name) || isDim(name) || name == "request" || name == "global" {
+	predeclared := name == "true" || name == "false" || name == "nil"
+	if predeclared || c.known(name) || isDim(name) || name == "request" || name == "global" {
 		c.problem(c.text.clamp(n.Location()), nameTaken, name)
 	}
 	b := &binding{name: name, at: n}
@@ -122,7 +123,7 @@ func (c *checker) loop(n *ast.BuiltinNode) Node {
 	case "map":
 		loop.typ = types.NewSlice(loop.Body.Type())
 	case "sum":
-		return c.sumOf(loop, body)
+		return c.sumOf(loop, list, body)
 	default:
 		loop.typ = typBool
 	}
@@ -135,12 +136,17 @@ func (c *checker) body(name string, n ast.Node) Node {
 	case "map", "sum":
 		return c.settle(n, c.expr(n))
 	}
-	return c.condition(n)
+	x := c.condition(n)
+	if x != nil && literal(x) {
+		c.at(n, constantBody, c.quote(n))
+		return nil
+	}
+	return x
 }
 
 // sumOf checks what a sum adds. Integers are added as int, whatever their type, so
 // that small ones do not wrap around.
-func (c *checker) sumOf(loop *Loop, body ast.Node) Node {
+func (c *checker) sumOf(loop *Loop, list, body ast.Node) Node {
 	switch t := loop.Body.Type(); {
 	case IsFloat(t):
 		loop.Body, loop.typ = asFloat(loop.Body), typFloat
@@ -150,11 +156,17 @@ func (c *checker) sumOf(loop *Loop, body ast.Node) Node {
 		}
 		loop.typ = typInt
 	default:
-		what := c.quote(body)
-		if loop.Body == Node(loop.Elem) {
-			what = "#"
+		if body == list {
+			write := "x"
+			if names := c.fields(t, func(t types.Type) bool { return isInteger(t) || IsFloat(t) }); len(names) > 0 {
+				write = "." + names[0]
+			} else if keyKindOf(t) == Text {
+				write = "len(#)"
+			}
+			c.at(body, notNumbers, c.quote(body), c.typeName(t), c.quote(list), write)
+			return nil
 		}
-		c.at(body, notNumber, what, c.typeName(t), "")
+		c.at(body, notNumber, c.quote(body), c.typeName(t), "")
 		return nil
 	}
 	return loop

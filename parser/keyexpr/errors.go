@@ -35,6 +35,8 @@ var (
 	ambiguousMethod = rule{"ambiguous-name", "request.%[1]s is both the caller's and the parameter's; write #request.%[1]s for the parameter's, or %[1]s for the caller's"}
 	ambiguousLookup = rule{"ambiguous-name", "request.%[1]s is both the caller's and the parameter's; write #request.%[1]s for the parameter's, or give the parameter another name for the caller's"}
 	isImport        = rule{"not-in-scope", "%s is an imported package; only functions of the annotated package can be called: write one that calls it"}
+	goFunction      = rule{"not-in-scope", "%s is a package, and only functions of the annotated package can be called: %s"}
+	limitWord       = rule{"unknown-name", "%s stands alone as max, not within an expression; %s"}
 	isType          = rule{"not-a-value", "%s is a type, not a value"}
 	isFunction      = rule{"not-a-value", "%s is a function; call it: %[1]s(...)"}
 	isMethod        = rule{"not-a-value", "%s is a method; call it: %[2]s.%[1]s()"}
@@ -48,6 +50,7 @@ var (
 	unusedName      = rule{"unused-name", "nothing uses %s"}
 	bareRoot        = rule{"not-a-value", "#root is no value; write #root.methodName, #root.args[0] or #root.target"}
 	rootArgs        = rule{"not-a-value", "#root.args is no value; write #root.args[0] for the first parameter"}
+	rootLength      = rule{"constant-expression", "the number of parameters is the same for every call; leave it out"}
 	noArgument      = rule{"unknown-parameter", "the method has %d parameters, so there is none at %d; the first is at 0"}
 	noArguments     = rule{"unknown-parameter", "the method has no parameters"}
 	noTarget        = rule{"unknown-member", "there is no receiver here"}
@@ -61,20 +64,22 @@ var (
 	noRequest     = rule{"no-request", "%s is not known: no parameter of the method is a context.Context, an *http.Request, or has a method Context() context.Context"}
 	noRequestFrom = rule{"no-request", "%s is not known: %s; add a context.Context"}
 	ipText        = rule{"address-in-expression", "the caller's address is an element of its own, not text; write a tuple: ip, ..."}
+	ipCompared    = rule{"address-in-expression", "the caller's address is not compared; exempt addresses by cidr in a policy file, or call a function of the package that asks ratelimit.RequestFrom(ctx)"}
 	globalAlone   = rule{"global-not-alone", "global means all calls together and cannot be combined; leave it out"}
 	nestedTuple   = rule{"nested-tuple", "a tuple cannot stand inside a tuple; write its elements one after the other"}
-	tupleInside   = rule{"not-supported", "an array stands for a tuple and must be the whole key"}
+	tupleInside   = rule{"not-supported", "an array stands for a tuple and must be the whole key, or stand behind in: x in [a, b]"}
 	letInList     = rule{"not-supported", "let does not reach beyond a comma; write let x = ...; [a, b]"}
 	onePrefix     = rule{"prefix-length", "addresses are grouped by two lengths, for IPv4 and IPv6; write %s/%s/64"}
 	onlyAddresses = rule{"prefix-length", "%[1]s is no address, and only addresses are grouped; write %[1]s"}
 	prefixLength  = rule{"prefix-length", "%s is not a length from 1 to %d, for %s"}
 	untrusted     = rule{"key-trust", "any client can choose a fresh %s, and with it a fresh counter; add what it cannot choose, such as ip or user, or check it in a function of the package"}
-	constantKey   = rule{"constant-key", "the key is the same for every call; write key=global"}
+	constantKey   = rule{"constant-key", "the key is the same for every call; %swrite key=global"}
 	constantCost  = rule{"constant-expression", "%s"}
 	constantWhen  = rule{"constant-expression", "the condition is the same for every call; leave the option out, or write mode=off to switch the limit off"}
 	repeatedElem  = rule{"repeated-element", "%s is in the key already; leave it out here"}
 	emptyKey      = rule{"empty-key", "the element is empty text, so every call would be without a key; leave it out"}
 	joinedKey     = rule{"joined-key", "different values can give the same joined text; write a tuple: %s"}
+	absentDefault = rule{"useless-default", "%s is absent wherever %s is, so it is never used%s"}
 	uselessChoice = rule{"useless-default", "%s always has a value, so what stands behind %s is never used%s"}
 )
 
@@ -84,6 +89,7 @@ var (
 	mixedKey        = rule{"not-a-key", "type parameter %s can be more than one of text, signed integer, unsigned integer and boolean; use a function of the package that returns text"}
 	notInteger      = rule{"not-an-integer", "%s is %s, not an integer%s"}
 	notNumber       = rule{"not-a-number", "%s is %s, not a number%s"}
+	notNumbers      = rule{"not-a-number", "the elements of %s are %s, not numbers; say what to add: sum(%s, %s)"}
 	notList         = rule{"not-a-list", "%s is %s; %s takes a slice or an array"}
 	notCollection   = rule{"not-a-list", "%s is %s; in takes a slice, an array, a map or [a, b]"}
 	uncomparedElems = rule{"not-a-list", "%s is %s, whose elements are not compared; use a function of the package"}
@@ -94,6 +100,7 @@ var (
 	notBefore       = rule{"not-a-condition", "%s stands for %s alone, which is %s; write %s"}
 	comparedFirst   = rule{"mismatched-types", "%s is %s and %s is %s; comparisons go from left to right: put parentheses around each"}
 	mismatched      = rule{"mismatched-types", "%s is %s and %s is %s; convert one: %s"}
+	respelled       = rule{"mismatched-types", "%s is %s and %s is %s; write %s"}
 	incompatible    = rule{"mismatched-types", "%s is %s and %s is %s"}
 	notComparable   = rule{"not-comparable", "%s is %s; only text, numbers and booleans are compared, and anything with nil"}
 	notOrdered      = rule{"not-ordered", "%s is %s; only text and numbers are ordered"}
@@ -139,9 +146,17 @@ var (
 	bothHold        = rule{"constant-expression", "%s never holds: it has a condition and its opposite; leave one out"}
 	itselfAlways    = rule{"constant-expression", "%s always holds: a value is compared with itself"}
 	itselfNever     = rule{"constant-expression", "%s never holds: a value is compared with itself"}
+	neverEmptyText  = rule{"constant-expression", "%s %s holds: %s is never empty text; leave it out"}
+	absentNotEmpty  = rule{"constant-expression", "%s %s holds: %s is absent where there is none, and never empty text; write %s"}
+	emptyInList     = rule{"constant-expression", "%s is never empty text; %s"}
+	emptyNotAbsent  = rule{"empty-not-absent", "%s does not look for an absent value, which differs from empty text; write %s for both"}
+	neverBehind     = rule{"constant-expression", "%s never holds where %s %s: it asks for a part of what is nil there; %s"}
+	absentArm       = rule{"constant-expression", "%s is absent where %s %s, the only place where it is chosen; swap the alternatives"}
+	constantElem    = rule{"constant-expression", "%s is the same for every call that has a key, as without a value there is no %s either; leave it out"}
+	constantBody    = rule{"constant-expression", "%s is the same for every element; ask about the element, which is #"}
 	constantPart    = rule{"constant-expression", "%s is the same for every call; leave it out"}
 	chained         = rule{"not-supported", "comparisons cannot be chained; write a < b and b < c"}
-	mixedDefault    = rule{"expression-syntax", "?? beside another operator needs parentheses: (x ?? y) + z, or x ?? (ip/24/56)"}
+	mixedDefault    = rule{"expression-syntax", "?? beside another operator needs parentheses: %s"}
 	beanRef         = rule{"spel-syntax", "there are no beans; call a function of the package: name(x)"}
 	typeRef         = rule{"spel-syntax", "%s is not supported; call a function of the package: name(x)"}
 	typeCall        = rule{"spel-syntax", "%s is not supported; write %s"}
@@ -157,5 +172,7 @@ var (
 	doubledQuote    = rule{"spel-syntax", "two texts follow each other; a quote inside of text is written \\' or the text in the other quotes: %s"}
 	nullWord        = rule{"spel-syntax", "null is not known here; write nil"}
 	assignment      = rule{"expression-syntax", "= does not compare; write =="}
+	letForm         = rule{"expression-syntax", "let is written let a = x; b, and several follow each other: let a = x; let b = y; [a, b]"}
+	roundList       = rule{"expression-syntax", "a list stands in brackets; write %s"}
 	loneHash        = rule{"expression-syntax", "# stands before the name of a parameter, and alone for an element inside any(...), map(...) and their like"}
 )

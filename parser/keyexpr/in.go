@@ -14,7 +14,7 @@ func (c *checker) in(n *ast.BinaryNode) Node {
 		c.at(r, rangeOperator, l+" >= "+c.quote(r.Left)+" and "+l+" <= "+c.quote(r.Right))
 		return nil
 	}
-	x := c.expr(n.Left)
+	x := c.compared(n.Left)
 	if array, ok := n.Right.(*ast.ArrayNode); ok {
 		return c.inLiteral(n, array, x)
 	}
@@ -63,6 +63,14 @@ func (c *checker) inLiteral(n *ast.BinaryNode, array *ast.ArrayNode, x Node) Nod
 		if b := c.compare(equal, in.X, y); b != nil {
 			if slices.ContainsFunc(in.Elems, func(e Node) bool { return same(e, b.Y) && !hasCall(e) }) {
 				c.at(e, repeatedInList, c.quote(e))
+				continue
+			}
+			if text, _ := emptyTest(b); text != nil && !mayBeEmptyText(text) && ConstValue(b.X) == nil {
+				write := "leave it out"
+				if text.MayBeAbsent() {
+					write += ", and ask " + c.operand(n.Left) + " == nil beside it"
+				}
+				c.at(e, emptyInList, c.quote(n.Left), write)
 				continue
 			}
 			in.X = b.X

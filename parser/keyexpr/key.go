@@ -32,22 +32,28 @@ func (c *checker) key() *Key {
 	if len(spans) == 1 && len(elems) == 1 {
 		// What let names can be used in every element of a tuple.
 		outer := len(c.bound)
-		for let, ok := elems[0].(*ast.VariableDeclaratorNode); ok; let, ok = elems[0].(*ast.VariableDeclaratorNode) {
-			c.count(let)
-			if l := c.bind(let); l != nil {
-				k.Lets = append(k.Lets, l)
+		lets := func(n ast.Node) ast.Node {
+			for let, ok := n.(*ast.VariableDeclaratorNode); ok; let, ok = n.(*ast.VariableDeclaratorNode) {
+				c.count(let)
+				if l := c.bind(let); l != nil {
+					k.Lets = append(k.Lets, l)
+				}
+				n = let.Expr
 			}
-			elems[0] = let.Expr
+			return n
 		}
+		elems[0] = lets(elems[0])
 		defer c.unbind(outer)
 		if array, ok := elems[0].(*ast.ArrayNode); ok {
 			if elems = array.Nodes; len(elems) == 0 {
 				c.at(array, emptyExpression)
+			} else if let, ok := elems[0].(*ast.VariableDeclaratorNode); ok && len(elems) == 1 && c.text.bracketed(let) {
+				elems[0] = lets(let) // [(let x = a; b)] is let x = a; b
 			}
 		}
 	}
 	for _, n := range elems {
-		if let, ok := n.(*ast.VariableDeclaratorNode); ok {
+		if let, ok := n.(*ast.VariableDeclaratorNode); ok && !c.text.bracketed(let) {
 			c.at(let, letInList)
 			continue
 		}
@@ -57,14 +63,32 @@ func (c *checker) key() *Key {
 		}
 		k.Elems = append(k.Elems, x)
 	}
+	if len(k.Elems) == len(elems) {
+		c.nilBeside(elems, k.Elems)
+	}
 	if c.failed() {
 		return k
 	}
 	if !slices.ContainsFunc(k.Nodes(), func(n Node) bool { return !isConstant(n) }) {
-		c.problem(span{0, len(c.text.runes)}, constantKey).Warning = c.named
+		c.problem(span{0, len(c.text.runes)}, constantKey, c.unquoted(elems)).Warning = c.named
 	}
 	c.distrust(k)
 	return k
+}
+
+// unquoted returns what to write where an element is an expression in quotes; "" if none
+// is.
+func (c *checker) unquoted(elems []ast.Node) string {
+	for _, n := range elems {
+		text, ok := n.(*ast.StringNode)
+		if !ok || text.Value == "global" || len(text.Value) >= len(c.src) {
+			continue
+		}
+		if _, problems := ParseKey(text.Value, c.scope); !slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
+			return "write " + text.Value + " without quotes, or "
+		}
+	}
+	return ""
 }
 
 // whole reads one expression, which check checks.

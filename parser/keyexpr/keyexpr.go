@@ -226,6 +226,7 @@ func ParseLimit(src string, s *Scope) (*Expr, []Problem) { return parseAmount(of
 
 func parseAmount(kind amountKind, src string, s *Scope) (*Expr, []Problem) {
 	c := newChecker(src, s)
+	c.limit = kind == ofLimit
 	n := c.whole(kind.String(), c.cost)
 	if n != nil {
 		c.refuseConstant(constantCost, constantAmount(kind, n))

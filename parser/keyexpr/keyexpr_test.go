@@ -169,6 +169,9 @@ func parseAs(kind, src string, s *Scope) (bool, []Problem) {
 	case "when":
 		e, problems := ParseCondition(src, s)
 		return e != nil, problems
+	case "limit":
+		e, problems := ParseLimit(src, s)
+		return e != nil, problems
 	case "cost":
 		e, problems := ParseCost(src, s)
 		return e != nil, problems

@@ -44,6 +44,10 @@ func (c *checker) identifier(n *ast.IdentifierNode) Node {
 		c.at(n, isImport, name)
 		return nil
 	}
+	if write := limitWords[name]; write != "" && c.limit {
+		c.at(n, limitWord, name, write)
+		return nil
+	}
 	if c.isResult(name) {
 		c.at(n, noResults, name)
 		return nil
@@ -207,6 +211,12 @@ func (c *checker) declared(n ast.Node, obj types.Object) Node {
 	return nil
 }
 
+// limitWords are what max can be by itself, with what to write within an expression.
+var limitWords = map[string]string{
+	"unlimited": "exempt calls by unless=, or name what is ratelimit.Unlimited: a field, or a function of the package",
+	"blocked":   "write 0",
+}
+
 // special checks #root.x, #root.args[i] and request.x; ok is false if n is none
 // of them.
 func (c *checker) special(n *ast.MemberNode) (x Node, ok bool) {
@@ -225,6 +235,11 @@ func (c *checker) special(n *ast.MemberNode) (x Node, ok bool) {
 		return nil, false
 	}
 	name := memberName(n)
+	if m, ok := base.(*ast.MemberNode); ok && (name == "length" || name == "size") && c.isRoot(m.Node) && !c.text.indexed(m) && memberName(m) == "args" {
+		c.named = true
+		c.at(n, rootLength)
+		return nil, true
+	}
 	if c.isRoot(base) {
 		c.named = true
 		switch name {

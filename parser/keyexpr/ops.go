@@ -6,6 +6,7 @@ import (
 	"go/types"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
@@ -86,7 +87,7 @@ func (c *checker) notBefore(n *ast.BinaryNode, not *ast.UnaryNode) string {
 
 // textOperator checks contains, startsWith and endsWith.
 func (c *checker) textOperator(n *ast.BinaryNode) Node {
-	left := c.expr(n.Left)
+	left := c.compared(n.Left)
 	if left == nil {
 		return nil
 	}
@@ -125,6 +126,9 @@ func (c *checker) logical(n *ast.BinaryNode) Node {
 		c.at(n, r, c.quote(n))
 		return nil
 	}
+	if !c.behindNil(n, op, x, y) {
+		return nil
+	}
 	return &Binary{Op: op, X: x, Y: y, typ: typBool}
 }
 
@@ -154,7 +158,7 @@ func (c *checker) equality(n *ast.BinaryNode) Node {
 }
 
 func (c *checker) comparison(n *ast.BinaryNode) Node {
-	x, y := c.expr(n.Left), c.expr(n.Right)
+	x, y := c.compared(n.Left), c.compared(n.Right)
 	if x == nil || y == nil {
 		return nil
 	}
@@ -164,6 +168,9 @@ func (c *checker) comparison(n *ast.BinaryNode) Node {
 	}
 	if r, ok := withItself(b); ok {
 		c.at(n, r, c.quote(n))
+		return nil
+	}
+	if !c.neverEmpty(n, b) {
 		return nil
 	}
 	return b
@@ -229,7 +236,7 @@ func (c *checker) sum(n *ast.BinaryNode) Node {
 		if !o.text {
 			hint := ""
 			if KindOf(o.x.Type()) != None {
-				hint = "; write string(" + c.quote(o.n) + ")"
+				hint = "; write " + c.asText(o.n)
 			}
 			c.at(o.n, notText, c.quote(o.n), c.typeName(o.x.Type()), hint)
 			return nil
@@ -382,13 +389,13 @@ func (c *checker) mismatch(n, left, right ast.Node, x, y Node) {
 	case isInteger(x.Type()) && isInteger(y.Type()) && !isUntyped(x.Type()) && !isUntyped(y.Type()):
 		c.at(n, mismatched, append(args, c.integerHint(left, right, x, y))...)
 	case IsFloat(x.Type()) && isInteger(y.Type()):
-		c.at(n, mismatched, append(args, "float("+c.quote(right)+")")...)
+		c.convertHint(n, args, right, c.asDecimal(right))
 	case isInteger(x.Type()) && IsFloat(y.Type()):
-		c.at(n, mismatched, append(args, "float("+c.quote(left)+")")...)
+		c.convertHint(n, args, left, c.asDecimal(left))
 	case xk == Text && yk != None && yk != mixed:
-		c.at(n, mismatched, append(args, "string("+c.quote(right)+")")...)
+		c.convertHint(n, args, right, c.asText(right))
 	case yk == Text && xk != None && xk != mixed:
-		c.at(n, mismatched, append(args, "string("+c.quote(left)+")")...)
+		c.convertHint(n, args, left, c.asText(left))
 	default:
 		c.at(n, incompatible, args...)
 	}
@@ -400,16 +407,91 @@ func isComparison(n ast.Node) bool {
 	return ok && slices.Contains([]string{"==", "!=", "<", "<=", ">", ">=", "in", "matches", "contains", "startsWith", "endsWith"}, b.Operator)
 }
 
-// integerHint writes the conversion that makes two integers go together: to the
-// type of the other where that is predeclared, else both to the same.
+// convertHint reports two values of which write is what one, n, is converted by.
+func (c *checker) convertHint(at ast.Node, args []any, n ast.Node, write string) {
+	r := mismatched
+	if isLiteral(n) {
+		r = respelled
+	}
+	c.at(at, r, append(args, write)...)
+}
+
+// isLiteral reports whether n is a number or a boolean as it stands in the source.
+func isLiteral(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return true
+	case *ast.UnaryNode:
+		return n.Operator == "-" && isLiteral(n.Node)
+	}
+	return false
+}
+
+// asText writes n as text.
+func (c *checker) asText(n ast.Node) string {
+	if isLiteral(n) {
+		return strconv.Quote(c.quote(n))
+	}
+	return "string(" + c.quote(n) + ")"
+}
+
+// asDecimal writes the integer n as a float.
+func (c *checker) asDecimal(n ast.Node) string {
+	if text := c.quote(n); isLiteral(n) && strings.Trim(text, "-0123456789") == "" {
+		return text + ".0"
+	}
+	return "float(" + c.quote(n) + ")"
+}
+
+// integerHint writes the conversion that makes two integers go together: to the wider
+// type, so that no value changes, where there is one, and that of the first where not.
 func (c *checker) integerHint(left, right ast.Node, x, y Node) string {
-	if b, ok := types.Unalias(x.Type()).(*types.Basic); ok {
-		return b.Name() + "(" + c.quote(right) + ")"
+	_, xPlain := types.Unalias(x.Type()).(*types.Basic)
+	_, yPlain := types.Unalias(y.Type()).(*types.Basic)
+	xb, xok := x.Type().Underlying().(*types.Basic)
+	yb, yok := y.Type().Underlying().(*types.Basic)
+	both := func(name string) string {
+		return name + "(" + c.quote(left) + ") and " + name + "(" + c.quote(right) + ")"
 	}
-	if b, ok := types.Unalias(y.Type()).(*types.Basic); ok {
-		return b.Name() + "(" + c.quote(left) + ")"
+	known := xok && yok
+	switch {
+	case known && holds(xb, yb) && (xPlain || !holds(yb, xb)):
+		if xPlain {
+			return xb.Name() + "(" + c.quote(right) + ")"
+		}
+		return both(xb.Name())
+	case known && holds(yb, xb):
+		if yPlain {
+			return yb.Name() + "(" + c.quote(left) + ")"
+		}
+		return both(yb.Name())
+	case known && holds(types.Typ[types.Int64], xb) && holds(types.Typ[types.Int64], yb):
+		return both("int64")
+	case xPlain:
+		return xb.Name() + "(" + c.quote(right) + ")"
+	case yPlain:
+		return yb.Name() + "(" + c.quote(left) + ")"
 	}
-	return "int64(" + c.quote(left) + ") and int64(" + c.quote(right) + ")"
+	return both("int64")
+}
+
+// holds reports whether every value of type u is one of type t. An int has fewer bits
+// than an int64, as on some platforms, and more than an int32.
+func holds(t, u *types.Basic) bool {
+	width := func(b *types.Basic) int {
+		switch b.Kind() {
+		case types.Int, types.Uint, types.Uintptr:
+			return 63
+		}
+		return bits(b)
+	}
+	switch tu, uu := t.Info()&types.IsUnsigned != 0, u.Info()&types.IsUnsigned != 0; {
+	case tu == uu:
+		return width(t) >= width(u)
+	case tu:
+		return false
+	}
+	return width(t) > bits(u)
 }
 
 // common returns the type of a value that is one of nodes, which it gives that

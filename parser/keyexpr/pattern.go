@@ -12,7 +12,7 @@ import (
 
 // matches checks text matches 'pattern'.
 func (c *checker) matches(n *ast.BinaryNode) Node {
-	x := c.textual(n.Left)
+	x := c.isText(n.Left, c.compared(n.Left))
 	p := c.textual(n.Right)
 	if p == nil {
 		return nil

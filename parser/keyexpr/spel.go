@@ -68,14 +68,21 @@ func (c *checker) javaMethod(n *ast.MemberNode, t types.Type, name string, args 
 	}
 	for _, m := range javaMethods {
 		if m.name == name && m.args == len(args) && slices.Contains(strings.Fields(m.of), sort) {
-			words := []string{"$x", c.operand(n.Node)}
-			for i, a := range args {
-				words = append(words, []string{"$y", "$z"}[i], c.operand(a))
-			}
-			return strings.NewReplacer(words...).Replace(m.here)
+			return c.filled(m.here, slices.Concat([]ast.Node{n.Node}, args))
 		}
 	}
 	return ""
+}
+
+// filled returns what to write, in which $x, $y and $z stand for the arguments.
+func (c *checker) filled(write string, args []ast.Node) string {
+	words := []string{"$x", "x", "$y", "y", "$z", "z"}
+	for i, a := range args {
+		if 2*i < len(words) {
+			words[2*i+1] = c.operand(a)
+		}
+	}
+	return strings.NewReplacer(words...).Replace(write)
 }
 
 // operand quotes n, in parentheses if it is an operator.
@@ -90,6 +97,9 @@ func (c *checker) operand(n ast.Node) string {
 // noMember reports a member that x has not. suffix is "()" for a method.
 func (c *checker) noMember(n *ast.MemberNode, x Node, name, suffix string, args []ast.Node) {
 	if here := c.javaMethod(n, x.Type(), name, args); here != "" {
+		if name == "isEmpty" && keyKindOf(x.Type()) == Text && !mayBeEmptyText(x) && x.MayBeAbsent() {
+			here = c.operand(n.Node) + " == nil"
+		}
 		c.problem(c.text.clamp(n.Property.Location()), javaName, name, here)
 		return
 	}
@@ -240,6 +250,9 @@ func (c *checker) typeCall(n *ast.CallNode, callee *ast.MemberNode) (ok bool) {
 	base := callee.Node
 	id, isName := base.(*ast.IdentifierNode)
 	want := "Math"
+	if isName && c.text.name(id) == "String" {
+		want = "String"
+	}
 	if call, isCall := base.(*ast.CallNode); isCall {
 		id, isName = call.Callee.(*ast.IdentifierNode)
 		want = "T"
@@ -250,6 +263,9 @@ func (c *checker) typeCall(n *ast.CallNode, callee *ast.MemberNode) (ok bool) {
 	name, args := memberName(callee), make([]string, len(n.Arguments))
 	for i, a := range n.Arguments {
 		args[i] = c.quote(a)
+	}
+	if class := strings.TrimSuffix(c.quote(base), ")"); name == "valueOf" && strings.HasSuffix(class, "String") && len(args) == 1 {
+		name = "string"
 	}
 	if !slices.Contains(builtins, name) && c.function(name) == nil {
 		c.at(base, typeRef, c.quote(base))

@@ -17,6 +17,7 @@ func TestHabitsFromElsewhereAreToldWhatToWrite(t *testing.T) {
 		{"key", "${limits.key}", "the name of a constant or variable of the package"},
 		{"key", "#id + ${limits.key}", "the name of a constant or variable of the package"},
 		{"when", "#id.isEmpty()", `#id == ""`},
+		{"when", "user.isEmpty()", `user == nil`},
 		{"when", "!#id.isEmpty()", `#id == ""`},
 		{"when", "#id.isBlank()", `trim(#id) == ""`},
 		{"when", "#req.Tags.isEmpty()", "len(#req.Tags) == 0"},

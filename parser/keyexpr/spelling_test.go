@@ -55,6 +55,8 @@ func TestSpellingsThatMeanTheSameAreOne(t *testing.T) {
 		{"Do", "key", "s.region", []string{"s.region", "#root.target.region", "#s.region"}},
 		{"Do", "key", `"Do"` + ` + id`, []string{"'Do' + id", `"D" + 'o' + id`}},
 		{"Do", "key", `#root.methodName + ":" + id`, []string{"#root.methodName + ':' + #id"}},
+		{"Do", "key", "[id, (let x = lower(id); x + x)]", []string{"id, (let x = lower(id); x + x)", "[id, ((let x = lower(id); x + x))]"}},
+		{"Do", "key", "let x = lower(id); x + x", []string{"[(let x = lower(id); x + x)]", "(let x = lower(id); x + x)", "let x = lower(id); [x + x]"}},
 		{"Do", "key", "global", []string{"global", " global "}},
 		{"Do", "key", "in.UserID", []string{"in.UserID", "#in.UserID", "#p2.UserID"}},
 		{"Do", "key", "matches", []string{"matches", "#matches"}},

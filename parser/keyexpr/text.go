@@ -355,13 +355,23 @@ func (c *checker) refuseOperator(i int) {
 	at := span{tok.From, tok.To}
 	switch tok.Value {
 	case "|":
+		c.broken = true
 		c.problem(at, notSupported, "|", "write the call around its argument: lower(x)")
 	case "::":
 		c.problem(at, notSupported, "::", "leave it out")
 	case "=":
 		if i < 2 || !c.text.tokens[i-2].Is(lexer.Operator, "let") {
 			c.broken = true
-			c.problem(at, assignment)
+			if c.misspeltLet(i) {
+				c.problem(at, letForm)
+			} else {
+				c.problem(at, assignment)
+			}
+		}
+	case ">":
+		if i > 0 && c.text.tokens[i-1].Is(lexer.Operator, "<") && c.text.tokens[i-1].To == tok.From {
+			c.broken = true
+			c.problem(span{tok.From - 1, tok.To}, wordOperator, "<>", "!=")
 		}
 	case ".":
 		// SpEL's .?[ ], .![ ], .^[ ] and .$[ ].
@@ -379,6 +389,18 @@ func (c *checker) refuseOperator(i int) {
 			c.problem(span{tok.From, c.text.tokens[i+2].To}, selection, "."+n.Value+"[...]", write)
 		}
 	}
+}
+
+// misspeltLet reports whether the = at token i is that of a let that is not written as
+// one: let a := b, let #a = b, let = b, or the second of let a = b, c = d.
+func (c *checker) misspeltLet(i int) bool {
+	t := c.text.tokens
+	for j := i - 1; j >= 0 && !t[j].Is(lexer.Operator, ";"); j-- {
+		if t[j].Is(lexer.Operator, "let") {
+			return j == i-1 || t[i-1].Is(lexer.Operator, ":") || t[i-2].Is(lexer.Operator, "#", ",")
+		}
+	}
+	return false
 }
 
 // parse parses one element.
@@ -402,14 +424,47 @@ func (c *checker) parse(s span) ast.Node {
 	switch {
 	case strings.Contains(e.Message, "unexpected token EOF") || strings.HasPrefix(e.Message, "unexpected end"):
 		c.problem(at, syntaxError, "the expression is not complete")
+	case strings.HasPrefix(e.Message, "unexpected token") && ok && c.roundTuple(i):
 	case strings.HasPrefix(e.Message, "unexpected token") && ok:
 		c.problem(at, syntaxError, "unexpected "+strconv.Quote(t.text(span{t.tokens[i].From, t.tokens[i].To})))
 	case strings.HasPrefix(e.Message, "Operator ("):
-		c.problem(at, mixedDefault)
+		c.problem(at, mixedDefault, c.mixedWith(s))
 	default:
 		c.problem(at, syntaxError, e.Message)
 	}
 	return nil
+}
+
+// roundTuple reports a list in parentheses, which has the comma at token i; ok is false
+// if that is another.
+func (c *checker) roundTuple(i int) (ok bool) {
+	t := &c.text
+	open := t.within[i]
+	if !t.tokens[i].Is(lexer.Operator, ",") || open < 0 || !t.tokens[open].Is(lexer.Bracket, "(") || t.pair[open] < open {
+		return false
+	}
+	if open > 0 {
+		if prev := t.tokens[open-1]; prev.Kind == lexer.Identifier || prev.Is(lexer.Bracket, ")", "]") {
+			return false // a call
+		}
+	}
+	end := t.tokens[t.pair[open]]
+	c.problem(span{t.tokens[open].From, end.To}, roundList, "["+t.text(span{t.tokens[open].To, end.From})+"]")
+	return true
+}
+
+// mixedWith says how ?? stands beside the other operator in s.
+func (c *checker) mixedWith(s span) string {
+	if text := c.text.text(s); strings.Contains(text, "ip/") {
+		return "(x ?? y) + z, or x ?? (ip/24/56)"
+	}
+	return "(x ?? y) + z, or x ?? (y + z)"
+}
+
+// bracketed reports whether parentheses stand around the let n.
+func (t *text) bracketed(n *ast.VariableDeclaratorNode) bool {
+	let := t.at[t.bare(n).from]
+	return let > 0 && t.tokens[let-1].Is(lexer.Bracket, "(")
 }
 
 // closing returns the end of the bracket that opens at token i.

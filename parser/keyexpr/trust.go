@@ -79,7 +79,11 @@ func (c *checker) distrust(k *Key) {
 		whole = whole.and(trustOf(n))
 	}
 	if whole == chosen {
-		c.problem(span{0, len(c.text.runes)}, untrusted, strings.TrimSpace(c.src)).Warning = true
+		what := strings.TrimSpace(c.src)
+		if strings.HasPrefix(what, "let ") {
+			what = "key"
+		}
+		c.problem(span{0, len(c.text.runes)}, untrusted, what).Warning = true
 	}
 }
 
