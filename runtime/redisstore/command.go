@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -11,9 +12,10 @@ import (
 
 // command is what the server is asked for one call.
 type command struct {
-	ctx  *deadline
-	keys []string
-	args []any // of the script; nil to delete the key
+	ctx    *deadline
+	script *script // nil: the one that decides
+	keys   []string
+	args   []any // of the script; nil to delete the key
 
 	breaker *breaker
 	answers int64 // of the breaker, when the command began
@@ -178,7 +180,7 @@ func (s *Store) send(client redis.UniversalClient, c *command) {
 		c.err = client.Del(c.ctx, c.keys[0]).Err()
 		return
 	}
-	c.reply, c.err = s.script.run(c.ctx, client, c.keys, c.args)
+	c.reply, c.err = cmp.Or(c.script, s.script).run(c.ctx, client, c.keys, c.args)
 }
 
 // count counts a failure and returns it as an error.

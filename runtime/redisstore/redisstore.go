@@ -35,7 +35,8 @@
 //	leaky                    41 bytes, and 14 for each place given back out of turn
 //	concurrency, quota       20 and 27 bytes
 //
-// A lock takes 14 bytes more, and each call that has not ended, or of which nothing was
+// A key that is blocked has 8 bytes before its state, until the next call is charged. A
+// lock takes 14 bytes more, and each call that has not ended, or of which nothing was
 // given back, 19, or 33 in a bucket. Of those with count and in a leaky bucket, 4096
 // calls are remembered; what older ones were charged cannot be given back. Places are
 // never forgotten, and a decision about them takes the longer the more are taken.
@@ -142,6 +143,7 @@ type Store struct {
 	direct redis.UniversalClient // that heeds deadlines, or nil
 	name   string                // of the servers, for errors
 	script *script
+	blocks *script
 	prefix string
 	// sharded is set unless any keys can be in one command.
 	sharded bool
@@ -172,6 +174,7 @@ type Store struct {
 
 var (
 	_ ratelimit.Ender     = (*Store)(nil)
+	_ ratelimit.Blocker   = (*Store)(nil)
 	_ ratelimit.Supporter = (*Store)(nil)
 )
 
@@ -251,6 +254,7 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{
 		client:      client,
 		script:      takeScript,
+		blocks:      blockScript,
 		prefix:      DefaultPrefix,
 		sharded:     !single,
 		timeout:     defaultTimeout,

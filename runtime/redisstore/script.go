@@ -27,13 +27,7 @@ var (
 // the last are the body of a function.
 func joinSources() string {
 	var b strings.Builder
-	add := func(name string) {
-		source, err := sources.ReadFile(name)
-		if err != nil {
-			panic(err) // it is embedded above
-		}
-		b.Write(source)
-	}
+	add := func(name string) { b.WriteString(readSource(name)) }
 	add("plain.lua")
 	b.WriteString("local function records()\n")
 	for _, name := range []string{"holds.lua", "windows.lua", "buckets.lua", "running.lua", "records.lua", "ends.lua"} {
@@ -42,6 +36,14 @@ func joinSources() string {
 	b.WriteString("end\n\n")
 	add("decide.lua")
 	return b.String()
+}
+
+func readSource(name string) string {
+	source, err := sources.ReadFile(name)
+	if err != nil {
+		panic(err) // it is embedded above
+	}
+	return string(source)
 }
 
 // script is a Lua script and the name that a server that has seen it knows it by.
