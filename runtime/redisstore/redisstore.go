@@ -120,11 +120,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/rediskey"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 // DefaultPrefix begins every key of a Store without WithPrefix.
-const DefaultPrefix = "ratelimit:"
+const DefaultPrefix = rediskey.DefaultPrefix
 
 // Defaults of a Store's options.
 const (
