@@ -7,6 +7,7 @@
 //	ratelimitgen check [flags] [packages]
 //	ratelimitgen vet [flags] [packages]
 //	ratelimitgen selftest [flags] [packages]
+//	ratelimitgen redis inspect|reset|block [flags] [keys]
 //	ratelimitgen help [directives [name]]
 //	ratelimitgen version
 //
@@ -26,8 +27,11 @@
 // limit, such as a call of a limited method on the wrapped value itself. The same is
 // reported by go vet -vettool=$(which ratelimitgen).
 //
-// Flags stand before the packages, and may stand before the verb as well. They are (vet
-// and selftest have others, see ratelimitgen vet -h and ratelimitgen selftest -h):
+// Redis is for operators: it prints what services have counted in Redis for some keys,
+// and resets or blocks them. See ratelimitgen redis -h.
+//
+// Flags stand before the packages, and may stand before the verb as well. They are (vet,
+// selftest and redis have others, see ratelimitgen vet -h and so on):
 //
 //	-C dir
 //		change to dir before doing anything
@@ -89,6 +93,7 @@ const usage = `usage: ratelimitgen [flags] [packages]
        ratelimitgen check [flags] [packages]
        ratelimitgen vet [flags] [packages]
        ratelimitgen selftest [-C dir] [-tags list] [-limit options] [-v] [packages]
+       ratelimitgen redis inspect|reset|block [flags] [keys]
        ratelimitgen help [directives [name]]
        ratelimitgen version
 
@@ -97,7 +102,8 @@ comments on Go methods. Packages are named as for the go command; the default
 is the package in the current directory. check writes nothing and lists the
 files that are missing, stale or orphaned; vet also reports code that gets past a
 limit. selftest writes nothing and shows which declarations of any packages could
-not be limited.
+not be limited. redis prints, resets and blocks what services count in Redis; see
+ratelimitgen redis -h.
 
 flags:
   -C dir      change to dir before doing anything
@@ -155,6 +161,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return c.version(rest)
 	case "check":
 		return c.generate(rest, true)
+	case "redis":
+		return c.redis(rest)
 	case "selftest":
 		return c.selftest(rest)
 	case "vet":

@@ -12,7 +12,7 @@ import (
 )
 
 // verbs are the first words that are not packages.
-var verbs = []string{"check", "help", "selftest", "version", "vet"}
+var verbs = []string{"check", "help", "redis", "selftest", "version", "vet"}
 
 // splitWord takes the first word out of args, be it a verb or a package. As with the go
 // command, flags may stand before it: it is the first argument that is neither a flag
@@ -37,10 +37,10 @@ func splitWord(args []string) (word string, rest []string) {
 func anyFlags() *flag.FlagSet {
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	for _, name := range []string{"C", "allow", "format", "limit", "tags"} {
+	for _, name := range []string{"C", "addr", "allow", "for", "form", "format", "limit", "policy", "prefix", "tags", "url"} {
 		flags.String(name, "", "")
 	}
-	for _, name := range []string{"diff", "json", "n", "tests", "v"} {
+	for _, name := range []string{"cluster", "diff", "json", "n", "tests", "v"} {
 		flags.Bool(name, false, "")
 	}
 	return flags

@@ -68,6 +68,13 @@ func (w *watch) stage(name, pkg string) {
 	}
 }
 
+// say is what the line says next.
+func (w *watch) say(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.line = text
+}
+
 // end adds the time of the current stage to its sum.
 func (w *watch) end() {
 	now := time.Now()

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -14,10 +15,11 @@ import (
 // command is what the server is asked for one call. All that a call of one policy needs
 // is in it, so that it is one allocation.
 type command struct {
-	keys []string
-	args []any                // of the script; nil to delete the key
-	read func(*command) error // of the reply; nil if that says nothing
-	ops  []ratelimit.Op       // for read
+	script *script // nil: the one that decides
+	keys   []string
+	args   []any                // of the script; nil to delete the key
+	read   func(*command) error // of the reply; nil if that says nothing
+	ops    []ratelimit.Op       // for read
 
 	within  deadline
 	once    onceCmd
@@ -134,7 +136,7 @@ func (s *Store) ask(ctx context.Context, c *command) error {
 // outcome has c sent, and returns by its deadline. The reply is set if it returns nil.
 func (s *Store) outcome(c *command) error {
 	switch l := &c.breaker.lanes; {
-	case s.pipelines > 0 && c.args != nil:
+	case s.pipelines > 0 && c.args != nil && c.script == nil:
 		if !l.enter(c, s.pipelines) {
 			return c.wait()
 		}
@@ -204,7 +206,7 @@ func (s *Store) send(client redis.UniversalClient, c *command) {
 		c.err = client.Del(&c.within, c.keys[0]).Err()
 		return
 	}
-	c.reply, c.err = s.script.run(&c.within, client, c)
+	c.reply, c.err = cmp.Or(c.script, s.script).run(&c.within, client, c)
 }
 
 // ended tells whoever waits for c that there is a reply or an error.

@@ -44,8 +44,13 @@ for i = 1, #ops do
   if type(raw) == 'table' then
     complain('KEYS[' .. i .. ']: ' .. raw.err)
   end
+  if raw and raw:byte() == BLOCKED then raw = unblock(op, raw) end
   local run = op.run or algorithms[op.algorithm]
   run(op, raw)
+  if op.till then
+    op.retry = max(op.allowed and 0 or op.retry, op.till - now)
+    op.allowed = false
+  end
   admitted = admitted and (op.allowed or op.shadow)
 end
 
@@ -55,7 +60,7 @@ for i = 1, #ops do
   local write = admitted and op.allowed and op.charges
   if write then
     op.charge()
-  else
+  elseif not op.till then
     write = op.refuse and op.refuse() or op.moved and (op.changes or op.charges)
   end
   local reset = op.reset()
@@ -63,8 +68,9 @@ for i = 1, #ops do
     local ttl = ceil((op.t - now + reset) / 1000)
     redis.call('SET', KEYS[i], op.encode(), 'PX', string.format('%.0f', ttl))
   end
+  if op.till then reset = max(reset, op.till - now) end
   reply[4 * i - 3] = op.allowed and 1 or 0
-  reply[4 * i - 2] = op.remaining()
+  reply[4 * i - 2] = op.till and 0 or op.remaining()
   reply[4 * i - 1] = op.allowed and (op.delay or 0) or op.retry
   reply[4 * i] = reset
 end

@@ -25,7 +25,15 @@ function endings.renew(op, rule, r, p)
   if rule.renew then rule.renew(op, r, p) end
 end
 
+-- A blocked key stays so.
+local function blocked(op, state)
+  return op.till and 'X' .. pack('>I7', op.till) .. state or state
+end
+
 local function write(op, state, ttl)
+  if op.till then
+    state, ttl = blocked(op, ttl > 0 and state or ''), max(ttl, op.till - now)
+  end
   if ttl > 0 then
     redis.call('SET', KEYS[op.number], state, 'PX', string.format('%.0f', ceil(min(ttl, EXACT) / 1000)))
   else
@@ -83,10 +91,10 @@ local letters = {fixed = 'F', log = 'L', bucket = 'B'}
 function endings.undo(op, raw)
   if #raw < 12 or raw:sub(1, 1) ~= letters[op.algorithm] then return end
   local state = undo[op.algorithm](op, raw)
-  if state == '' then
+  if state == '' and not op.till then
     redis.call('DEL', KEYS[op.number])
   elseif state then
-    redis.call('SET', KEYS[op.number], state, 'KEEPTTL') -- which is long enough for less
+    redis.call('SET', KEYS[op.number], blocked(op, state), 'KEEPTTL') -- which is long enough for less
   end
 end
 
@@ -95,6 +103,7 @@ local function finish(op)
   if type(raw) == 'table' then
     complain('KEYS[' .. op.number .. ']: ' .. raw.err)
   end
+  if raw and raw:byte() == BLOCKED then raw = unblock(op, raw) end
   if op.ending == 'charge' then
     op.cost = min(op.cost, 2 * MAX_LIMIT) -- which is above every capacity
     op.id = nil -- it is not given back

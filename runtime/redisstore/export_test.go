@@ -25,19 +25,23 @@ local redis = {
       return {math.floor(now / 1000000), math.fmod(now, 1000000)}
     end
     if name == 'DEL' then return real.call(name, key) end
+    if name == 'PTTL' then return real.call(name, key) - 3600000 end
     if px == 'KEEPTTL' then return real.call(name, key, value, px) end
     return real.call(name, key, value, px, string.format('%.0f', ttl + 3600000))
   end,
 }
 `
 
-var fakeTimeScript = newScript(fakeTime + takeSource)
+var (
+	fakeTimeScript      = newScript(fakeTime + takeSource)
+	fakeTimeBlockScript = newScript(fakeTime + blockSource)
+)
 
 // NewFakeTime is New with a store that lives in the time of the key <prefix>now, and
 // remembers no refusals, since that runs by another time.
 func NewFakeTime(client redis.UniversalClient, prefix string) *Store {
 	s := New(client, WithPrefix(prefix), WithRefusalMemory(0))
-	s.script = fakeTimeScript
+	s.script, s.blocks = fakeTimeScript, fakeTimeBlockScript
 	return s
 }
 

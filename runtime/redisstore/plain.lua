@@ -57,6 +57,17 @@ local function settle(op, last)
   return last
 end
 
+-- A blocked key. State: X, until when (7 bytes), and the state of the limit, or
+-- nothing. Returns the latter, and makes op.till the time if it has not come.
+local function unblock(op, raw)
+  if #raw < 8 then foreign(op) end
+  local till = unpack('>I7', raw, 2)
+  if till > now then op.till = till end
+  return #raw > 8 and raw:sub(9)
+end
+
+local BLOCKED = 88
+
 local algorithms = {}
 
 -- A fixed window. State: F, start of the window (7 bytes), units used (4).

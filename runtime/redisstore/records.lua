@@ -150,6 +150,7 @@ local function load(op, raw)
 
   if #op.locks > 0 or rule.restates then
     function op.lasts()
+      if op.till then return op.till - now end
       if op.restated then return 0 end
       if #op.locks == 0 then return EXACT end
       return locked() and min(r.unlock - op.t, EXACT) or 0

@@ -261,6 +261,13 @@ func TestRedisDecidesAsMemory(t *testing.T) {
 								rt.Fatal(err)
 							}
 						}
+					case action == 9 && p.Initial == 0 && !(p.Dynamic && p.Algorithm == ratelimit.TokenBucket):
+						d := time.Duration(rapid.Int64Range(0, 300_000).Draw(rt, "block")) * time.Microsecond
+						for _, g := range []*ratelimit.Gate{w.near, w.far} {
+							if err := g.Block(context.Background(), d, []byte(key)); err != nil {
+								rt.Fatal(err)
+							}
+						}
 					case action < 5 && len(w.running) > 0:
 						w.end(rapid.IntRange(0, len(w.running)-1).Draw(rt, "which"), rapid.IntRange(0, 2).Draw(rt, "how"))
 					case ends(&p):

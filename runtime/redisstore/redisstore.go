@@ -35,7 +35,8 @@
 //	leaky                    41 bytes, and 14 for each place given back out of turn
 //	concurrency, quota       20 and 27 bytes
 //
-// A lock takes 14 bytes more, and each call that has not ended, or of which nothing was
+// A key that is blocked has 8 bytes before its state, until the next call is charged. A
+// lock takes 14 bytes more, and each call that has not ended, or of which nothing was
 // given back, 19, or 33 in a bucket. Of those with count and in a leaky bucket, 4096
 // calls are remembered; what older ones were charged cannot be given back. Places are
 // never forgotten, and a decision about them takes the longer the more are taken.
@@ -119,11 +120,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/rediskey"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 // DefaultPrefix begins every key of a Store without WithPrefix.
-const DefaultPrefix = "ratelimit:"
+const DefaultPrefix = rediskey.DefaultPrefix
 
 // Defaults of a Store's options.
 const (
@@ -142,6 +144,7 @@ type Store struct {
 	direct redis.UniversalClient // that heeds deadlines, or nil
 	name   string                // of the servers, for errors
 	script *script
+	blocks *script
 	prefix string
 	// sharded is set unless any keys can be in one command.
 	sharded bool
@@ -173,6 +176,7 @@ type Store struct {
 
 var (
 	_ ratelimit.Ender     = (*Store)(nil)
+	_ ratelimit.Blocker   = (*Store)(nil)
 	_ ratelimit.Supporter = (*Store)(nil)
 )
 
@@ -263,6 +267,7 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{
 		client:      client,
 		script:      takeScript,
+		blocks:      blockScript,
 		prefix:      DefaultPrefix,
 		sharded:     !single,
 		timeout:     defaultTimeout,

@@ -27,13 +27,7 @@ var (
 // but the usual algorithms are the body of a function.
 func joinSources() string {
 	var b strings.Builder
-	add := func(name string) {
-		source, err := sources.ReadFile(name)
-		if err != nil {
-			panic(err) // it is embedded above
-		}
-		b.Write(source)
-	}
+	add := func(name string) { b.WriteString(readSource(name)) }
 	add("common.lua")
 	add("plain.lua")
 	b.WriteString("local function records()\n")
@@ -43,6 +37,14 @@ func joinSources() string {
 	b.WriteString("end\n\n")
 	add("decide.lua")
 	return b.String()
+}
+
+func readSource(name string) string {
+	source, err := sources.ReadFile(name)
+	if err != nil {
+		panic(err) // it is embedded above
+	}
+	return string(source)
 }
 
 // script is a Lua script and the name that a server that has seen it knows it by.
