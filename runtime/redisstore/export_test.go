@@ -137,9 +137,12 @@ func (s *Store) TakePlain(ctx context.Context, ops []ratelimit.Op) error {
 // IsCommon reports whether common.lua decides op, if nothing rare is found.
 func IsCommon(op *ratelimit.Op) bool { return isCommon(op) }
 
-// Remember has s remember ops as refused now.
-func (s *Store) Remember(ops []ratelimit.Op) {
-	s.refusals.remember(ops, nil, s.refusals.generation(), s.now(), s.now())
+// Remember has s remember ops as refused now, of which the reply came after what
+// meanwhile does.
+func (s *Store) Remember(ops []ratelimit.Op, meanwhile func()) {
+	generation, sent := s.refusals.generation(), s.now()
+	meanwhile()
+	s.refusals.remember(ops, nil, generation, sent, s.now())
 }
 
 // CheckAt is Check by a clock that is off.

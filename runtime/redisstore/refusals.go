@@ -56,8 +56,8 @@ const (
 //     RetryAfter that is told from when it was answered. So nothing is refused any
 //     longer than the server would, and nobody is told to come too early.
 //
-// Update of this process makes another policy, and Reset and Block have all of its
-// calls forgotten, also those under way.
+// Update of this process makes another policy, and Reset and Block have all calls with
+// the key forgotten, also those under way.
 type refusals struct {
 	seed  maphash.Seed
 	slots []atomic.Pointer[refusal] // of refusalWays for each hash

@@ -484,6 +484,8 @@ func TestWhatIsNotRemembered(t *testing.T) {
 		"cost after":               {[]ratelimit.Op{{Policy: full(ratelimit.Policy{ID: "after", CostAfter: true}), Cost: 1}}, false},
 		"places":                   {[]ratelimit.Op{{Policy: full(ratelimit.Policy{ID: "places", Algorithm: ratelimit.Concurrency}), Cost: 1, ID: 7}}, false},
 		"a queue":                  {[]ratelimit.Op{{Policy: full(ratelimit.Policy{ID: "queue", Algorithm: ratelimit.LeakyBucket}), Cost: 1}}, false},
+		"a limit of the call":      {[]ratelimit.Op{{Policy: &ratelimit.Policy{ID: "log", Dynamic: true, Window: time.Hour}, Cost: 1, Limit: 1}}, true},
+		"a pace of the call":       {[]ratelimit.Op{{Policy: &ratelimit.Policy{ID: "bucket", Algorithm: ratelimit.TokenBucket, Dynamic: true, Window: time.Hour}, Cost: 1, Limit: 1}}, false},
 		"a long key":               {[]ratelimit.Op{{Policy: one, Key: long, Cost: 1}}, false},
 		"count that admits":        {[]ratelimit.Op{{Policy: one, Key: "1", Cost: 1}, {Policy: roomy(ratelimit.Policy{ID: "count", Count: true}), Cost: 1}}, true},
 		"a lock that admits":       {[]ratelimit.Op{{Policy: one, Key: "2", Cost: 1}, {Policy: roomy(ratelimit.Policy{ID: "lock", Lock: lock}), Cost: 1}}, false},
@@ -511,6 +513,85 @@ func TestWhatIsNotRemembered(t *testing.T) {
 				t.Error("remembered for longer than a second")
 			}
 		})
+	}
+}
+
+func TestAReplyThatIsUnderWayDuringAResetIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	store := f.store.Remembering(64, func() int64 { return 0 })
+	p := &ratelimit.Policy{ID: "p", Limit: 1, Window: time.Hour}
+	ops := []ratelimit.Op{{Policy: p, Key: "k", Cost: 1, Outcome: ratelimit.Outcome{RetryAfter: time.Hour}}}
+	for what, change := range map[string]func() error{
+		"Reset": func() error { return store.Reset(context.Background(), p, "k") },
+		"Block": func() error { return store.Block(context.Background(), p, "k", 0) },
+	} {
+		store.Remember(ops, func() {
+			if err := change(); err != nil {
+				t.Error(err)
+			}
+		})
+		if store.Recalls(ops) {
+			t.Errorf("remembered after %s", what)
+		}
+	}
+	if store.Remember(ops, func() {}); !store.Recalls(ops) {
+		t.Error("not remembered")
+	}
+}
+
+// The first policies of a call whose keys live apart are charged, and that is given back
+// if a later one refuses.
+func TestAPolicyThatIsChargedAheadOfOthersIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	store := f.store.Apart().Remembering(64, func() int64 { return 0 })
+	first := ratelimit.Op{Policy: &ratelimit.Policy{ID: "first", Limit: 1, Window: time.Hour}, Key: "1", Cost: 1}
+	second := ratelimit.Op{Policy: &ratelimit.Policy{ID: "second", Limit: 1, Window: time.Hour}, Key: "2", Cost: 1}
+	f.take(first)
+	f.take(first)
+	if !store.Recalls([]ratelimit.Op{first}) {
+		t.Error("a refusal by the only policy is not remembered")
+	}
+	f.take(second, first) // which charges and gives back the second
+	if store.Recalls([]ratelimit.Op{second}) || !store.Recalls([]ratelimit.Op{first}) {
+		t.Error("it matters who is charged ahead")
+	}
+	f.take(second)
+	f.take(second)
+	if store.Recalls([]ratelimit.Op{second}) {
+		t.Error("a refusal by a policy that is charged ahead of others is remembered")
+	}
+	f.take(second, first)
+	f.take(first, second)
+	if store.Recalls([]ratelimit.Op{first}) {
+		t.Error("a refusal by a policy that is charged ahead of others since is remembered")
+	}
+}
+
+// A bucket with Initial that is new again begins to fill with the next call, also if that
+// is refused by another policy.
+func TestARefusalIsRememberedUntilABucketIsNew(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	now := int64(0)
+	store := f.store.Remembering(64, func() int64 { return now })
+	full := ratelimit.Op{Policy: &ratelimit.Policy{ID: "full", Limit: 1, Window: time.Hour}, Key: "k", Cost: 1}
+	empty := ratelimit.Op{Policy: &ratelimit.Policy{ID: "empty", Algorithm: ratelimit.TokenBucket, Limit: 1, Window: 100 * time.Millisecond, Initial: ratelimit.Empty}, Key: "k", Cost: 1}
+	f.take(full)
+	f.take(empty)
+	now = 150 * ms
+	f.at(now)
+	if got := f.take(full, empty); got[0].Allowed || !got[1].Allowed || got[1].ResetAfter != 50*time.Millisecond {
+		t.Fatalf("%+v", got)
+	}
+	now = 200*ms - 1
+	if !store.Recalls([]ratelimit.Op{full, empty}) {
+		t.Error("not remembered")
+	}
+	now = 200 * ms
+	if store.Recalls([]ratelimit.Op{full, empty}) {
+		t.Error("remembered when the bucket is new")
 	}
 }
 
@@ -612,7 +693,7 @@ func TestRefusalsAreRememberedInABubble(t *testing.T) {
 		store := redisstore.New(nil)
 		ops := []ratelimit.Op{{Policy: &ratelimit.Policy{ID: "p", Limit: 1, Window: time.Hour}, Key: "k", Cost: 1,
 			Outcome: ratelimit.Outcome{RetryAfter: time.Hour, ResetAfter: time.Hour}}}
-		store.Remember(ops)
+		store.Remember(ops, func() {})
 		time.Sleep(time.Second - 1)
 		if !store.Recalls(ops) || ops[0].Outcome.RetryAfter != time.Hour-time.Second+time.Microsecond {
 			t.Errorf("not remembered for a second: %+v", ops[0].Outcome)
