@@ -72,7 +72,12 @@ func PolicyOf(form, id string) *ratelimit.Policy {
 // the first '}', and the form begins after the last ':'.
 func (k Key) String() string {
 	var space [192]byte // most names are shorter
-	b := append(space[:0], k.Prefix...)
+	return string(k.Append(space[:0]))
+}
+
+// Append appends the name to b.
+func (k Key) Append(b []byte) []byte {
+	b = append(b, k.Prefix...)
 	b = append(b, '{')
 	if k.User == "" {
 		// An empty tag would be no tag; a lone '%' stands for no other key.
@@ -82,8 +87,7 @@ func (k Key) String() string {
 	b = append(b, '}')
 	b = appendEscaped(b, k.Policy)
 	b = append(b, ':')
-	b = append(b, k.Form...)
-	return string(b)
+	return append(b, k.Form...)
 }
 
 // Parse returns what a name under the prefix says, and whether it is one.

@@ -150,68 +150,85 @@ func (e outcomeError) Error() string {
 }
 
 // readCommon returns what a reply of common.lua says of op.
-func readCommon(reply string, op *ratelimit.Op) (ratelimit.Outcome, error) {
-	var o ratelimit.Outcome
-	if reply == "" {
-		return o, outcomeError(reply)
-	}
+func readCommon(reply any, op *ratelimit.Op) (o ratelimit.Outcome, err error) {
 	p := op.Policy
-	var used, reset, retry uint64
-	switch tag := reply[0]; {
-	case form(p) == "bucket":
-		var d debt
+	bucket := form(p) == "bucket"
+	if n, ok := reply.(int64); ok {
 		switch {
-		case tag == 'B' && len(reply) == 30:
-			d = debt{read7(reply[8:]), read4(reply[15:])}
-		case (tag == 'a' || tag == 'b') && len(reply) == 12:
-			d = debt{read7(reply[1:]), read4(reply[8:])}
-		default:
-			return o, outcomeError(reply)
+		case n < 0:
+		case bucket:
+			return debtOutcome(op, debt{q: uint64(n)}, true)
+		case isLog(p):
+			return usedOutcome(op, uint64(n), uint64(p.Window.Microseconds()), 0)
 		}
-		w, l := pace(p)
-		full := debtOf(p.Capacity(), w, l)
-		if d.r >= l || d.q >= exact {
-			return o, outcomeError(reply)
-		}
-		o.Allowed = tag != 'b'
-		if !o.Allowed {
-			wait := int64(d.q) - int64(full.q)
-			if d.r > full.r {
-				wait++
-			}
-			cost := debtOf(op.Cost, w, l)
-			if wait < 1 || cost.q > d.q || cost.q == d.q && cost.r > d.r {
-				return o, outcomeError(reply)
-			}
-			o.RetryAfter = micros(wait)
-			d.q -= cost.q
-			if d.r < cost.r {
-				d.q, d.r = d.q-1, d.r+l
-			}
-			d.r -= cost.r
-		} else if d.q > full.q || d.q == full.q && d.r > full.r {
-			return o, outcomeError(reply)
-		}
-		o.Remaining = d.below(full, w, l)
-		o.ResetAfter = micros(d.until())
-		return o, nil
-	case (tag == 'W' || tag == 'v') && len(reply) == 12:
-		o.Allowed = true
-		used, reset = read4(reply[1:]), read7(reply[5:])
-	case tag == 'w' && len(reply) == 19:
-		used, reset, retry = read4(reply[1:]), read7(reply[5:]), read7(reply[12:])
-		if retry == 0 {
-			return o, outcomeError(reply)
-		}
-	default:
-		return o, outcomeError(reply)
+		return o, outcomeError(fmt.Sprint(n))
 	}
-	if reset > uint64(maxWait) || retry > uint64(maxWait) || o.Allowed && used > uint64(p.Limit) {
-		return o, outcomeError(reply)
+	text, _ := reply.(string)
+	tag := byte(0)
+	if text != "" {
+		tag = text[0]
 	}
-	o.Remaining = max(p.Limit-int64(used), 0)
-	o.ResetAfter, o.RetryAfter = micros(int64(reset)), micros(int64(retry))
+	switch n := len(text); {
+	case bucket && tag == 'B' && n == 30:
+		return debtOutcome(op, debt{read7(text[8:]), read4(text[15:])}, true)
+	case bucket && (tag == 'a' || tag == 'b') && n == 12:
+		return debtOutcome(op, debt{read7(text[1:]), read4(text[8:])}, tag == 'a')
+	case !bucket && (tag == 'W' || tag == 'v') && n == 12:
+		return usedOutcome(op, read4(text[1:]), read7(text[5:]), 0)
+	case !bucket && tag == 'w' && n == 19:
+		if retry := read7(text[12:]); retry > 0 {
+			return usedOutcome(op, read4(text[1:]), read7(text[5:]), retry)
+		}
+	}
+	return o, outcomeError(fmt.Sprint(reply))
+}
+
+func isLog(p *ratelimit.Policy) bool { return form(p) == "log" }
+
+// debtOutcome is the outcome of a bucket that owes d or, if it refuses, would with the
+// cost.
+func debtOutcome(op *ratelimit.Op, d debt, allowed bool) (o ratelimit.Outcome, err error) {
+	p := op.Policy
+	w, l := pace(p)
+	full := debtOf(p.Capacity(), w, l)
+	above := d.q > full.q || d.q == full.q && d.r > full.r
+	if d.r >= l || d.q >= exact || above == allowed {
+		return o, outcomeError(fmt.Sprint(d))
+	}
+	if !allowed {
+		wait := int64(d.q) - int64(full.q)
+		if d.r > full.r {
+			wait++
+		}
+		o.RetryAfter = micros(wait)
+		cost := debtOf(op.Cost, w, l)
+		if cost.q > d.q || cost.q == d.q && cost.r > d.r {
+			return o, outcomeError(fmt.Sprint(d))
+		}
+		if d.q -= cost.q; d.r < cost.r {
+			d.q, d.r = d.q-1, d.r+l
+		}
+		d.r -= cost.r
+	}
+	o.Allowed = allowed
+	o.Remaining = d.below(full, w, l)
+	o.ResetAfter = micros(d.until())
 	return o, nil
+}
+
+// usedOutcome is the outcome of a limit of which units are used, in times of
+// microseconds. The call is refused if there is a time to retry after.
+func usedOutcome(op *ratelimit.Op, used, reset, retry uint64) (o ratelimit.Outcome, err error) {
+	limit := op.Policy.Limit
+	if reset > uint64(maxWait) || retry > uint64(maxWait) || used > ratelimit.MaxLimit || retry == 0 && int64(used) > limit {
+		return o, outcomeError(fmt.Sprint(used, reset, retry))
+	}
+	return ratelimit.Outcome{
+		Allowed:    retry == 0,
+		Remaining:  max(limit-int64(used), 0),
+		ResetAfter: micros(int64(reset)),
+		RetryAfter: micros(int64(retry)),
+	}, nil
 }
 
 // readCommonReply sets the outcomes of the ops of c from the script's reply to
@@ -220,7 +237,7 @@ func readCommonReply(c *command) error {
 	var err error
 	ops := c.ops
 	switch r := c.reply.(type) {
-	case string:
+	case string, int64:
 		if len(ops) == 1 {
 			var o ratelimit.Outcome
 			if o, err = readCommon(r, &ops[0]); err == nil {
@@ -234,11 +251,7 @@ func readCommonReply(c *command) error {
 		}
 		outcomes := make([]ratelimit.Outcome, len(ops))
 		for i := range ops {
-			text, ok := r[i].(string)
-			if !ok {
-				return fmt.Errorf("reply holds %.100q in place of an outcome", fmt.Sprint(r[i]))
-			}
-			if outcomes[i], err = readCommon(text, &ops[i]); err != nil {
+			if outcomes[i], err = readCommon(r[i], &ops[i]); err != nil {
 				return err
 			}
 		}

@@ -17,8 +17,9 @@
 --          decided one after the other.
 -- Reply    of the latter, one string for each key, the string itself if there is one
 --          call of one limit. Nothing for what is rare among many calls, and not done.
---          Where the call is charged: the new state of a bucket; W, the units used (4)
---          and the time until the state is as new (7) of the others. Where this limit
+--          Where the call is charged: the new state of a bucket, or an integer, its q,
+--          where r is 0; of a log an integer, the units used; of a fixed window W, the
+--          units used (4) and the time until the state is as new (7). Where this limit
 --          refuses: b and the debt with the cost, q (7) and r (4); or w, the units used
 --          (4), that time (7) and the one until it would admit the call (7). Where only
 --          another one refuses: a and the debt; or v, the units used and that time.
@@ -73,7 +74,7 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
         refusal = pack('>BI7I4', 98, q, r)
       else
         state, life = pack('>BI7I7I4I7I4', 66, now, q, r, w, l), r > 0 and q + 1 or q
-        reply = state
+        reply = r > 0 and state or q
         if all then free[i] = pack('>BI7I4', 97, oldq, oldr) end
       end
     elseif tag == 70 and #arg == 20 then
@@ -156,7 +157,7 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
       end
       if not refusal then
         state = pack('>BBI7I2', 76, width, now, before) .. body .. pack(format, last, math.fmod(sum + cost, 65536))
-        life, reply = window, pack('>BI4I7', 87, used + cost, window)
+        life, reply = window, used + cost
         if all then free[i] = pack('>BI4I7', 118, used, used > 0 and window - gap or 0) end
       end
     else

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -168,5 +169,44 @@ func TestRD03ABadArgumentOfACommonCallIsAnError(t *testing.T) {
 	expectRefused("no keys", cmd)
 	if err := client.Do(ctx, store.CommonCommand(ops)...).Err(); err != nil {
 		t.Errorf("the arguments as they are: %v", err)
+	}
+}
+
+func TestRD19AReplyToACommonCallThatMakesNoSenseIsAnError(t *testing.T) {
+	t.Parallel()
+	bulk := func(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
+	be := func(n uint64, width int) string { return string(binary.BigEndian.AppendUint64(nil, n)[8-width:]) }
+	pack := func(tag string, fields ...uint64) string { // of 4 and 7 bytes in turn
+		for i, f := range fields {
+			tag += be(f, []int{4, 7, 7}[i])
+		}
+		return bulk(tag)
+	}
+	debt := func(tag string, q, r uint64) string { return bulk(tag + be(q, 7) + be(r, 4)) }
+	window := uint64(time.Minute.Microseconds())
+	good := map[string][]string{
+		"log":    {":3\r\n", pack("v", 3, window), pack("w", 5, window, 7)},
+		"fixed":  {pack("W", 3, window), pack("v", 0, 0), pack("w", 5, 7, 7)},
+		"bucket": {fmt.Sprintf(":%d\r\n", window), debt("a", 5, 0), debt("b", window+5, 0), bulk("B" + be(9, 7) + be(5, 7) + be(0, 4) + be(5, 7) + be(1, 4))},
+	}
+	bad := map[string][]string{
+		"log":    {pack("w", 5, window, 0), pack("v", 6, window), pack("w", 1<<31, window, 7), pack("v", 3, 1<<55), pack("w", 5, 7, 1<<55), pack("x", 3, 7), debt("a", 5, 0), bulk("w")},
+		"fixed":  {":3\r\n", pack("W", 6, window), pack("w", 5, window, 0), pack("V", 3, 7), debt("B", 5, 0), bulk("W")},
+		"bucket": {fmt.Sprintf(":%d\r\n", window+1), debt("a", window+1, 0), debt("a", 5, 1<<20), debt("b", window, 0), debt("b", 5, 0), debt("b", 1<<54, 0), debt("c", 5, 0), pack("W", 3, window), bulk("B")},
+	}
+	for _, p := range policies() {
+		for _, reply := range slices.Concat(good[p.ID], bad[p.ID]) {
+			isGood := slices.Contains(good[p.ID], reply)
+			client := connect(t, babble(t, reply))
+			ops := []ratelimit.Op{{Policy: p, Key: "k", Cost: 1}}
+			err := redisstore.New(client, quiet).Take(context.Background(), ops)
+			o := ops[0].Outcome
+			if isGood && (err != nil || o.Remaining > p.Limit || o.Allowed != (o.RetryAfter == 0)) {
+				t.Errorf("%s, %q: %+v, error %v", p.ID, reply, o, err)
+			}
+			if !isGood && (err == nil || o != (ratelimit.Outcome{})) {
+				t.Errorf("%s, %q: %+v, error %v, want one", p.ID, reply, o, err)
+			}
+		}
 	}
 }

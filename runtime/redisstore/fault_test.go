@@ -297,7 +297,7 @@ func TestRD19AReplyThatMakesNoSenseIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{
 		"*0\r\n", "*3\r\n:1\r\n:4\r\n:0\r\n", "*5\r\n:1\r\n:4\r\n:0\r\n:9\r\n:9\r\n", "*8\r\n" + strings.Repeat(":1\r\n", 8),
-		":1\r\n", "+OK\r\n", "$-1\r\n", "*-1\r\n", "_\r\n", "#t\r\n", "$1\r\n1\r\n", "*1\r\n*4\r\n:1\r\n:4\r\n:0\r\n:9\r\n",
+		":6\r\n", ":-1\r\n", ":9223372036854775807\r\n", "+OK\r\n", "$-1\r\n", "*-1\r\n", "_\r\n", "#t\r\n", "$1\r\n1\r\n", "*1\r\n*4\r\n:1\r\n:4\r\n:0\r\n:9\r\n",
 		"*4\r\n$1\r\n1\r\n:4\r\n:0\r\n:9\r\n", "*4\r\n:1\r\n:4\r\n:0\r\n,9.5\r\n", "*4\r\n:1\r\n$-1\r\n:0\r\n:9\r\n",
 		"*4\r\n:2\r\n:4\r\n:0\r\n:9\r\n", "*4\r\n:-1\r\n:4\r\n:0\r\n:9\r\n", // allowed
 		"*4\r\n:1\r\n:6\r\n:0\r\n:9\r\n", "*4\r\n:1\r\n:-1\r\n:0\r\n:9\r\n", // remaining

@@ -9,7 +9,11 @@ import (
 
 // key returns where the counter of p and userKey is.
 func (s *Store) key(p *ratelimit.Policy, userKey string) string {
-	return rediskey.Key{Prefix: s.prefix, User: userKey, Policy: p.ID, Form: form(p)}.String()
+	return s.keyOf(p, userKey).String()
+}
+
+func (s *Store) keyOf(p *ratelimit.Policy, userKey string) rediskey.Key {
+	return rediskey.Key{Prefix: s.prefix, User: userKey, Policy: p.ID, Form: form(p)}
 }
 
 // hashTag returns the part of key that decides its slot, as Redis Cluster and

@@ -343,6 +343,11 @@ func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Dura
 	if len(ops) == 1 && isCommon(&ops[0]) {
 		return nil, s.ask(ctx, commonCommand(s, ops))
 	}
+	return s.takeSome(ctx, ops)
+}
+
+// takeSome is take where that is more than commonCommand.
+func (s *Store) takeSome(ctx context.Context, ops []ratelimit.Op) (lasts []time.Duration, err error) {
 	keys := make([]string, len(ops))
 	apart := false
 	for i := range ops {
@@ -365,10 +370,15 @@ func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Dura
 
 // commonCommand returns the command for one op, which isCommon.
 func commonCommand(s *Store, ops []ratelimit.Op) *command {
-	var space [commonSize]byte
+	op := &ops[0]
 	c := &command{ops: ops, read: readCommonReply}
-	c.text = string(appendCommon(space[:0], &ops[0]))
-	c.key[0], c.arg[0] = s.key(ops[0].Policy, ops[0].Key), &c.text
+	// Key and argument are parts of one string.
+	var space [256]byte
+	b := s.keyOf(op.Policy, op.Key).Append(space[:0])
+	n := len(b)
+	text := string(appendCommon(b, op))
+	c.key[0], c.text = text[:n], text[n:]
+	c.arg[0] = &c.text
 	c.keys, c.args = c.key[:], c.arg[:]
 	return c
 }
