@@ -167,6 +167,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return c.selftest(rest)
 	case "vet":
 		return c.vet(rest)
+	case "gen", "generate":
+		return c.trouble(fmt.Errorf("there is no verb %q: to generate, name packages alone, as in \"ratelimitgen ./...\"; a package is named like ./%[1]s", word))
 	default:
 		if s := diag.Suggest(word, verbs); s != "" && !strings.ContainsAny(word, "./") {
 			return c.trouble(fmt.Errorf("unknown verb %q; did you mean %q? A package is named like ./%[1]s", word, s))

@@ -111,3 +111,17 @@ func TestAMisspeltVerbBehindFlagsIsFound(t *testing.T) {
 		t.Errorf("exit status %d, printed %q and %q", code, stdout, stderr)
 	}
 }
+
+func TestAWordThatIsNoVerbSaysWhatToWrite(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"generate ./...": "ratelimitgen: there is no verb \"generate\": to generate, name packages alone, as in \"ratelimitgen ./...\"; a package is named like ./generate\n",
+		"-n gen":         "ratelimitgen: there is no verb \"gen\": to generate, name packages alone, as in \"ratelimitgen ./...\"; a package is named like ./gen\n",
+		"chekc ./...":    "ratelimitgen: unknown verb \"chekc\"; did you mean \"check\"? A package is named like ./chekc\n",
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := run(context.Background(), strings.Fields(args), &stdout, &stderr); code != exitTrouble || stderr.String() != want || stdout.Len() > 0 {
+			t.Errorf("%s: status %d, %q, want %q", args, code, stderr.String(), want)
+		}
+	}
+}
