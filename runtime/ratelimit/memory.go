@@ -168,9 +168,18 @@ func (m *memory) takeTwo(c, d *counter, ckey, dkey []byte, ccost, dcost int64) b
 	admitted := false
 	if ce, de := cs.recall(cp, ckey), ds.recall(dp, dkey); ce != nil && de != nil && ce.last <= now && de.last <= now &&
 		c.replaced.Load() == nil && d.replaced.Load() == nil {
-		cring := cs.ring(c, ce)
-		if admitted = c.admits(ce, cring, now, ccost) && d.spend(de, ds.ring(d, de), now, dcost); admitted {
-			c.charge(ce, cring, now, ccost)
+		if c.rule == slidingLog {
+			g := cs.ring(c, ce)
+			if admitted = c.admits(ce, g, now, ccost) && d.spend(de, ds.ring(d, de), now, dcost); admitted {
+				c.charge(ce, g, now, ccost)
+			}
+		} else {
+			// To charge and take it back is less than to look and then charge.
+			last, base, part := ce.last, ce.base, ce.part
+			if admitted = c.spend(ce, nil, now, ccost); admitted && !d.spend(de, ds.ring(d, de), now, dcost) {
+				ce.last, ce.base, ce.part = last, base, part
+				admitted = false
+			}
 		}
 	}
 	if cp.shard != dp.shard {
