@@ -30,6 +30,10 @@ lint: ## run gofmt, go vet, staticcheck, errcheck and revive
 bench: ## measure speed, generation and Redis round trips against their targets
 	.ci/redis .ci/bench
 
+.PHONY: bench-redis
+bench-redis: ## compare Redis limiters: time, server's time, commands, throughput
+	.ci/redis sh -c 'cd bench && go run ./redispeers'
+
 .PHONY: generate
 generate: ## write all generated files
 	.ci/ratelimitgen
