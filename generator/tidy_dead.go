@@ -231,7 +231,11 @@ func (f *function) typed(e ast.Expr, typ ast.Expr) bool {
 	default:
 		return false
 	}
-	switch e := ast.Unparen(e).(type) {
+	e = ast.Unparen(e)
+	if minus, ok := e.(*ast.UnaryExpr); ok && minus.Op == token.SUB {
+		e = minus.X
+	}
+	switch e := e.(type) {
 	case *ast.Ident:
 		return f.local[e.Name] > 0 || literalBool(e) != unknown
 	case *ast.BasicLit:

@@ -72,6 +72,72 @@ func TestTidied(t *testing.T) {
 	}
 }
 
+const predeclaredSource = `package main
+
+import "fmt"
+
+type Service struct{}
+
+func (s *Service) Do(id string, n int) error { return nil }
+
+var calls int
+
+func comparable(s string) bool { calls++; return calls%2 == 1 }
+
+func rune(s string) int { calls++; return n }
+
+const n = 3
+
+`
+
+// Functions of the package may be called like predeclared types.
+func TestFunctionsCalledLikePredeclaredTypesAreCalled(t *testing.T) {
+	t.Parallel()
+	pkg := keyPackage(t, predeclaredSource+"func main() { fmt.Println() }\n")
+	f, m, scope := keyTarget(t, pkg, "Service", "Do")
+	var out bytes.Buffer
+	out.WriteString("package main\n\nimport \"strconv\"\n\n")
+	for i, e := range []expression{
+		{"when", "comparable(id) and id != '' and comparable(id)"},
+		{"key", "let x = rune(id); n > 3 ? (id ?: string(x)) : 'z'"},
+	} {
+		key, x, problems := e.parse(scope)
+		if key == nil && x == nil {
+			t.Logf("%s: %+v", e.text, problems)
+			continue
+		}
+		name := fmt.Sprintf("eval%d", i)
+		render := func() (*jen.Statement, []keyArg) { return f.condFunc(m, name, x) }
+		if key != nil {
+			keyImports(f.imports, &rlparser.Policy{KeyExpr: key})
+			render = func() (*jen.Statement, []keyArg) { return f.keyFunc(m, name, key) }
+		}
+		f.imports.allot(f.scope)
+		decl, _ := render()
+		if err := decl.Render(&out); err != nil {
+			t.Fatal(err)
+		}
+		out.WriteString("\n\n")
+	}
+	lines := runKeys(t, map[string]string{
+		"a.go": predeclaredSource + `func main() {
+	holds := eval0("x")
+	fmt.Println("when calls are", holds, calls)
+	calls = 0
+	eval1(nil, "x", 5)
+	fmt.Println("key calls are", calls)
+}
+`,
+		"keys.go": string(tidied(out.Bytes(), declaredIn(pkg))),
+	})
+	if got := lines["when calls are"]; got != "false 2" {
+		t.Errorf("the condition, and the calls: %s", got)
+	}
+	if got := lines["key calls are"]; got != "1" {
+		t.Errorf("calls for the key: %s", got)
+	}
+}
+
 // tried is a random expression with its function.
 type tried struct {
 	expression
