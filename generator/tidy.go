@@ -147,11 +147,13 @@ type function struct {
 	body     *ast.BlockStmt
 	local    map[string]int  // parameters and variables, and how often they are declared
 	pointers map[string]bool // parameters that are pointers
+	booleans map[string]bool // variables of type bool
+	callers  map[string]bool // variables with the runtime's request
 	elseIf   map[*ast.IfStmt]*ast.IfStmt
 }
 
 func (f *tidier) function(fn *ast.FuncDecl) *function {
-	x := &function{f, fn.Body, map[string]int{}, map[string]bool{}, map[*ast.IfStmt]*ast.IfStmt{}}
+	x := &function{f, fn.Body, map[string]int{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, map[*ast.IfStmt]*ast.IfStmt{}}
 	for _, p := range fn.Type.Params.List {
 		_, pointer := p.Type.(*ast.StarExpr)
 		for _, id := range p.Names {
@@ -164,6 +166,12 @@ func (f *tidier) function(fn *ast.FuncDecl) *function {
 			for _, id := range declares(s) {
 				x.local[id.Name]++
 				delete(x.pointers, id.Name)
+				x.booleans[id.Name] = x.local[id.Name] == 1 && isBool(s, id)
+			}
+		}
+		if s, ok := n.(*ast.AssignStmt); ok && s.Tok == token.DEFINE && single(s) != "" {
+			if call, ok := s.Rhs[0].(*ast.CallExpr); ok && x.runtime(call) == "RequestFrom" {
+				x.callers[single(s)] = true
 			}
 		}
 		if s, ok := n.(*ast.IfStmt); ok {
@@ -198,6 +206,18 @@ func declares(s ast.Stmt) (names []*ast.Ident) {
 		}
 	}
 	return names
+}
+
+// isBool reports whether s declares id with the type bool, as far as one can see.
+func isBool(s ast.Stmt, id *ast.Ident) bool {
+	switch s := s.(type) {
+	case *ast.DeclStmt:
+		typ, ok := s.Decl.(*ast.GenDecl).Specs[0].(*ast.ValueSpec).Type.(*ast.Ident)
+		return ok && typ.Name == "bool"
+	case *ast.AssignStmt:
+		return len(s.Lhs) == 1 && literalBool(s.Rhs[0]) != unknown || len(s.Lhs) == 2 && s.Lhs[1] == ast.Expr(id)
+	}
+	return false
 }
 
 // hides reports whether the variables of a block may not be those of the block around it.
@@ -280,17 +300,30 @@ func (f *function) pure(call *ast.CallExpr) bool {
 		_, conversion := types.Universe.Lookup(fn.Name).(*types.TypeName)
 		return conversion || slices.Contains([]string{"len", "min", "max", "append"}, fn.Name)
 	case *ast.SelectorExpr:
-		id, ok := fn.X.(*ast.Ident)
-		if !ok || f.local[id.Name] > 0 {
-			return false
-		}
-		switch path := f.packages[id.Name]; path {
-		case runtimePath:
-			name := fn.Sel.Name
+		if name := f.runtime(call); name != "" {
 			return name == "RequestFrom" || name == "FiniteLimit" || strings.HasPrefix(name, "Append") || strings.HasSuffix(name, "Units")
-		default:
-			return slices.Contains(keyPackages, path)
+		}
+		switch x := fn.X.(type) {
+		case *ast.Ident:
+			return f.local[x.Name] == 0 && slices.Contains(keyPackages, f.packages[x.Name])
+		case *ast.SelectorExpr: // the address of a request, which is a netip.Addr
+			caller, ok := x.X.(*ast.Ident)
+			return ok && f.callers[caller.Name] && f.local[caller.Name] == 1 && x.Sel.Name == "Addr" && fn.Sel.Name == "IsValid"
 		}
 	}
 	return false
+}
+
+// runtime returns the function of the runtime that is called, "" if it is none.
+func (f *function) runtime(call *ast.CallExpr) string {
+	fn := call.Fun
+	if x, ok := fn.(*ast.IndexExpr); ok {
+		fn = x.X
+	}
+	if sel, ok := fn.(*ast.SelectorExpr); ok {
+		if id, ok := sel.X.(*ast.Ident); ok && f.local[id.Name] == 0 && f.packages[id.Name] == runtimePath {
+			return sel.Sel.Name
+		}
+	}
+	return ""
 }

@@ -42,11 +42,18 @@ func (l *liveness) stmt(s ast.Stmt, live map[string]bool) map[string]bool {
 	switch s := s.(type) {
 	case *ast.AssignStmt:
 		x := single(s)
-		if x != "" && l.local[x] == 1 && !l.partly && !live[x] && s.Tok == token.ASSIGN && !slices.ContainsFunc(s.Rhs, func(e ast.Expr) bool { return l.calls(e) }) {
-			if !l.quiet {
+		if x != "" && l.local[x] == 1 && !l.partly && !live[x] && s.Tok == token.ASSIGN {
+			calls := l.calls(s.Rhs[0])
+			switch {
+			case l.quiet:
+			case calls:
+				l.replace(s.Lhs[0].Pos(), s.Lhs[0].End(), "_")
+			default:
 				l.cutLines(s)
 			}
-			return live
+			if !calls {
+				return live
+			}
 		}
 		for _, x := range s.Lhs {
 			if id, ok := x.(*ast.Ident); ok && (s.Tok == token.ASSIGN || s.Tok == token.DEFINE) {

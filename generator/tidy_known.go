@@ -399,10 +399,11 @@ func (k *knower) atom(e ast.Expr) (text string, is bool) {
 			break
 		}
 		x, y, op := types.ExprString(ast.Unparen(n.X)), types.ExprString(ast.Unparen(n.Y)), n.Op
-		if strings.HasPrefix(y, "len(") && !strings.HasPrefix(x, "len(") {
-			x, y, op = y, x, mirrored(op)
+		length := isLength(n.X)
+		if isLength(n.Y) && !length {
+			x, y, op, length = y, x, mirrored(op), true
 		}
-		if strings.HasPrefix(x, "len(") { // a length is an integer, and none is negative
+		if length { // an integer, and none is negative
 			switch {
 			case op == token.GTR && y == "0", op == token.GEQ && y == "1":
 				y, op = "0", token.NEQ
@@ -414,6 +415,9 @@ func (k *knower) atom(e ast.Expr) (text string, is bool) {
 				op, is = token.GTR, false
 			case token.LSS:
 				op, is = token.GEQ, false
+			}
+			if op == token.GEQ && y == "0" {
+				return "true", is
 			}
 		}
 		switch op {
@@ -446,6 +450,16 @@ func (k *knower) parts(e ast.Expr, op token.Token) []string {
 		text = "!" + text
 	}
 	return []string{text}
+}
+
+// isLength reports whether e is a call of len.
+func isLength(e ast.Expr) bool {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	id, ok := call.Fun.(*ast.Ident)
+	return ok && id.Name == "len"
 }
 
 // mirrored is the operator for operands that change places.
@@ -513,6 +527,9 @@ func (k *knower) value(e ast.Expr, s facts) value {
 	}
 	atom, is := k.atom(e)
 	v := s.value(atom)
+	if atom == "true" {
+		v = isTrue
+	}
 	if !is {
 		return v.not()
 	}
@@ -545,23 +562,26 @@ func (s facts) value(atom string) value {
 }
 
 // expr replaces what is known in e, and returns the value of a condition.
-func (k *knower) expr(e ast.Expr, s *facts) value {
+func (k *knower) expr(e ast.Expr, s *facts) value { return k.operand(e, s, precOr) }
+
+// operand is expr where what stands there must bind at least as tight as prec.
+func (k *knower) operand(e ast.Expr, s *facts, prec int) value {
 	switch n := e.(type) {
 	case *ast.Ident, *ast.ParenExpr, *ast.BinaryExpr:
-		return k.condition(e, s)
+		return k.condition(e, s, prec)
 	case *ast.UnaryExpr:
 		if n.Op == token.NOT {
-			return k.condition(e, s)
+			return k.condition(e, s, prec)
 		}
-		k.expr(n.X, s)
+		k.operand(n.X, s, precUnary)
 	case *ast.SelectorExpr:
-		k.expr(n.X, s)
+		k.operand(n.X, s, precPrimary)
 	case *ast.StarExpr:
-		k.expr(n.X, s)
+		k.operand(n.X, s, precUnary)
 	case *ast.SliceExpr:
-		k.expr(n.X, s)
+		k.operand(n.X, s, precPrimary)
 	case *ast.IndexExpr:
-		k.expr(n.X, s)
+		k.operand(n.X, s, precPrimary)
 		k.expr(n.Index, s)
 	case *ast.CallExpr:
 		// When operands are evaluated that are no calls, Go leaves open.
@@ -576,14 +596,10 @@ func (k *knower) expr(e ast.Expr, s *facts) value {
 	return unknown
 }
 
-func (k *knower) condition(e ast.Expr, s *facts) value {
+func (k *knower) condition(e ast.Expr, s *facts, prec int) value {
 	c := k.fold(e, s)
 	if c.changed {
-		text := c.text
-		if _, ok := e.(*ast.ParenExpr); ok {
-			text = c.in(precUnary)
-		}
-		k.replace(e.Pos(), e.End(), text)
+		k.replace(e.Pos(), e.End(), c.in(prec))
 	}
 	return c.is
 }
@@ -617,6 +633,11 @@ func (k *knower) fold(e ast.Expr, s *facts) folded {
 			break
 		}
 		c.prec = precUnary
+		if again, ok := ast.Unparen(n.X).(*ast.UnaryExpr); ok && again.Op == token.NOT {
+			x := k.fold(ast.Unparen(again.X), s)
+			x.changed = true
+			return x
+		}
 		x := k.fold(n.X, s)
 		switch {
 		case x.is != unknown:
@@ -633,8 +654,14 @@ func (k *knower) fold(e ast.Expr, s *facts) folded {
 		for _, side := range [][2]ast.Expr{{n.X, n.Y}, {n.Y, n.X}} {
 			v := literalBool(side[0])
 			id, ok := side[1].(*ast.Ident)
-			if v == unknown || !ok || k.local[id.Name] == 0 || n.Op != token.EQL && n.Op != token.NEQ {
+			if v == unknown || !ok || n.Op != token.EQL && n.Op != token.NEQ {
 				continue
+			}
+			if other := literalBool(id); other != unknown {
+				return decided(valueOf((v == other) == (n.Op == token.EQL)))
+			}
+			if !k.booleans[id.Name] {
+				continue // its type may be another than that of the comparison
 			}
 			if (v == isTrue) == (n.Op == token.EQL) {
 				return folded{text: id.Name, prec: precPrimary, changed: true}
@@ -652,8 +679,8 @@ func (k *knower) fold(e ast.Expr, s *facts) folded {
 	}
 	switch n := e.(type) {
 	case *ast.BinaryExpr:
-		k.expr(n.X, s)
-		k.expr(n.Y, s)
+		k.operand(n.X, s, precUnary)
+		k.operand(n.Y, s, precUnary)
 	case *ast.Ident:
 	default:
 		k.expr(e, s)

@@ -3,7 +3,6 @@ package generator
 import (
 	"go/ast"
 	"go/token"
-	"go/types"
 	"slices"
 	"strings"
 )
@@ -68,6 +67,8 @@ func (f *function) empty(n *ast.IfStmt) {
 	case n.Init != nil && (init == nil || slices.ContainsFunc(init.Rhs, func(x ast.Expr) bool { return f.calls(x) })):
 	case outer != nil && !f.calls(n.Cond):
 		f.cut(outer.Body.End(), n.End())
+	case outer != nil && n.Init == nil:
+		f.replace(n.Pos(), n.End(), "{\n_ = "+f.text(n.Cond)+"\n}")
 	case outer != nil:
 	case !f.calls(n.Cond):
 		f.cutLines(n)
@@ -110,7 +111,7 @@ func (f *function) opposite(e ast.Expr) (v val, plain bool) {
 			return val{text: f.text(n.X) + op + f.text(n.Y), prec: precCompare}, true
 		case token.GTR, token.LEQ:
 			// Other numbers may be none.
-			if strings.HasPrefix(types.ExprString(n.X), "len(") {
+			if isLength(n.X) {
 				op := map[token.Token]string{token.GTR: " <= ", token.LEQ: " > "}[n.Op]
 				if f.text(n.Y) == "0" && n.Op == token.GTR {
 					op = " == "

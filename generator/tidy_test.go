@@ -33,6 +33,11 @@ func TestTidied(t *testing.T) {
 		{"the opposite", "if a {\nreturn g(1)\n}\nif !a {\nreturn false\n}\nreturn g(2)", "return a && g(1)"},
 		{"numbers may be none", "return x < 3 || !(x >= 3)", "return x < 3 || !(x >= 3)"},
 		{"lengths are numbers", "return len(s) > 0 && !(len(s) == 0)", "return len(s) > 0"},
+		{"their differences can be negative", "if len(s)-len(t) > 0 || !(len(s)-len(t) == 0) {\n} else {\n_ = f()\n}\nreturn a", "if !(len(s)-len(t) > 0 || !(len(s)-len(t) == 0)) {\n_ = f()\n}\nreturn a"},
+		{"none is negative", "return len(s) >= 0 && 0 > len(s) || !!(a == b)", "return a == b"},
+		{"and parentheses stay where they are needed", "return c == !!(a == b) && c == (b && b)", "return c == (a == b) && c == b"},
+		{"a variable of another type", "return flag == true && a", "return flag == true && a"},
+		{"two that are compared", "x := f()\nvar ok bool\nok2 := false\nif x {\nok = true\n}\nok2 = true\nreturn ok == ok2", "return f()"},
 		{"a loop forgets what it changes", "n := false\nfor range s {\nif n {\nreturn g(1)\n}\nn = true\n}\nreturn g(2)", "n := false\nfor range s {\nif n {\nreturn g(1)\n}\nn = true\n}\nreturn g(2)"},
 		{"a variable that says what a condition says", "x := false\nif p != nil {\nx = true\n_ = f()\n}\nif p != nil && a {\nif !x {\nreturn g(1)\n}\nreturn g(2)\n}\nreturn g(3)", "if p != nil {\n_ = f()\n}\nif p != nil && a {\nreturn g(2)\n}\nreturn g(3)"},
 		{"but not once the condition may have changed", "x := false\nif p.X == 1 {\nx = true\n}\n_ = f()\nif p.X == 1 {\nreturn x\n}\nreturn g(3)", "x := false\nif p.X == 1 {\nx = true\n}\n_ = f()\nif p.X == 1 {\nreturn x\n}\nreturn g(3)"},
@@ -50,6 +55,8 @@ func TestTidied(t *testing.T) {
 		{"in a loop it may be from before", "ok := false\nfor range s {\nif f() {\nok = true\n}\nif ok {\n_ = g(1)\n}\n}\nreturn a", "ok := false\nfor range s {\nif f() {\nok = true\n}\nif ok {\n_ = g(1)\n}\n}\nreturn a"},
 		{"an empty branch of many", "if a == b {\n} else if c {\n_ = f()\n} else {\n_ = g()\n}\nreturn b", "if a != b {\nif c {\n_ = f()\n} else {\n_ = g()\n}\n}\nreturn b"},
 		{"what one branch of two reads", "y := a\nif b {\nx := true\nif c {\nif p != nil {\nx = p.X\n}\n}\ny = x\n}\nreturn g(y)", "y := a\nif b {\nx := true\nif c {\nif p != nil {\nx = p.X\n}\n}\ny = x\n}\nreturn g(y)"},
+		{"calls in a branch that is empty", "x := 0\nif a {\nx = 1\n} else if f() {\n}\nreturn g(x)", "x := 0\nif a {\nx = 1\n} else {\n_ = f()\n}\nreturn g(x)"},
+		{"and in a value that nothing reads", "x := g(1)\nif x {\nx = g(2)\n}\nreturn a", "x := g(1)\nif x {\n_ = g(2)\n}\nreturn a"},
 		{"a closure is left alone", "x := func() bool { return a && a }\nreturn x()", "x := func() bool { return a && a }\nreturn x()"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
