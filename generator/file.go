@@ -170,7 +170,7 @@ func (f *file) render() ([]byte, error) {
 		return nil, err
 	}
 	if f.leavesParts() {
-		return tidied(b.Bytes()), nil
+		return tidied(b.Bytes(), f.pkg.Declared), nil
 	}
 	return b.Bytes(), nil
 }

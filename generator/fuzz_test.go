@@ -137,6 +137,8 @@ func FuzzDirective(f *testing.F) {
 		"//ratelimit:on-limit=fallback:Other message=\"*/ }\\nfunc init() {}\" status=420",
 		"//ratelimit:algorithm=concurrency max=3 lease=1s key=`tenant(ctx, lower(name))`",
 		"//ratelimit:key=`let k = req.Meta[\"a`",
+		"//ratelimit:max=2 when=`let u = req.User.Name(); name in req.Meta and (u ?? name) == name` key=`(let s = sum(req.Tags, len(#)); req.Size > 3 ? (req.User.ID ?? string(s)) : name)`",
+		"//ratelimit:max=2 cost=`req.Size % (req.User != nil ? len(req.Tags) : int(n))` unless=`req.User == nil ? false : req.User.Admin ?? true`",
 		"//ratelimit:name=x)\nfunc init(){}",
 		"//ratelimit:algorithm=fixed-window align=day tz=Europe/Paris on-limit=zero lock=1m,2m",
 	} {

@@ -123,7 +123,7 @@ func evaluate(t *testing.T, exprs []expression, inputs []string) (values [][]eva
 	}
 	out.WriteString(vmMain + "\nfunc eval(i int, ctx context.Context, s *Service, req *Req, err error) {\n\tin, buf := req, make([]byte, 0, 64)\n\t_, _ = in, buf\n" + calls.String() +
 		"}\n\nfunc reqs() []*Req {\n\treturn []*Req{\n\t\t" + strings.Join(inputs, ",\n\t\t") + ",\n\t}\n}\n")
-	lines := runKeys(t, map[string]string{"a.go": keySource, "keys.go": out.String()})
+	lines := runKeys(t, map[string]string{"a.go": keySource, "keys.go": string(tidied(out.Bytes(), declaredIn(pkg)))})
 	for i := range exprs {
 		values = append(values, nil)
 		for j := range inputs {
@@ -172,20 +172,7 @@ func (source) Query(name string) string  { return map[string]string{"team": "blu
 func (source) Cookie(name string) string { return map[string]string{"sid": "s1"}[name] }
 func (source) Route() string             { return "" }
 
-func full() *Req {
-	return &Req{
-		Base: &Base{BaseID: "base"}, Tenant: "ACME", User: "ann", Email: "Ann@Example.ORG", Shard: 35, Small: -7, Region: 3,
-		Admin: true, Beta: true,
-		Acct:  &Account{ID: "a1", Num: 9, secret: "s3", Parent: &Account{ID: "boss"}},
-		Owner: &Account{ID: "own"},
-		Tags: []string{"t0", "t1"}, Items: []Item{{SKU: "sku", Qty: 200}, {SKU: "b", Qty: 100}}, Ptrs: []*Account{nil, {ID: "p1"}},
-		Labels: map[string]string{"tenant": "L", "empty": ""}, Quota: map[Region]int{3: 30},
-		ByUser: map[TenantID]*Account{"ACME": {ID: "by"}, "NIL": nil},
-		Pair: [2]string{"x", "y"}, Raw: []byte("raw"), N: 7, D: 2, Amount: 99.5, Rate: 0.5, Scores: []float64{1.5, 2.5},
-	}
-}
-
-func text(b []byte) string {
+` + fullReq + `func text(b []byte) string {
 	if b == nil {
 		return "-"
 	}
@@ -238,4 +225,20 @@ func interpreted(i, input int, src string, env map[string]any) {
 	}
 	fmt.Printf("expr %d %d %s\n", i, input, value)
 }
+`
+
+// fullReq is a request that has everything.
+const fullReq = `func full() *Req {
+	return &Req{
+		Base: &Base{BaseID: "base"}, Tenant: "ACME", User: "ann", Email: "Ann@Example.ORG", Shard: 35, Small: -7, Region: 3,
+		Admin: true, Beta: true,
+		Acct:  &Account{ID: "a1", Num: 9, secret: "s3", Parent: &Account{ID: "boss"}},
+		Owner: &Account{ID: "own"},
+		Tags: []string{"t0", "t1"}, Items: []Item{{SKU: "sku", Qty: 200}, {SKU: "b", Qty: 100}}, Ptrs: []*Account{nil, {ID: "p1"}},
+		Labels: map[string]string{"tenant": "L", "empty": ""}, Quota: map[Region]int{3: 30},
+		ByUser: map[TenantID]*Account{"ACME": {ID: "by"}, "NIL": nil},
+		Pair: [2]string{"x", "y"}, Raw: []byte("raw"), N: 7, D: 2, Amount: 99.5, Rate: 0.5, Scores: []float64{1.5, 2.5},
+	}
+}
+
 `

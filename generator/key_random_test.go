@@ -174,7 +174,7 @@ func TestWhatIsAcceptedCompiles(t *testing.T) {
 	}
 	fset := token.NewFileSet()
 	var files []*ast.File
-	for name, text := range map[string]string{"a.go": src, "key": string(tidied(out.Bytes()))} {
+	for name, text := range map[string]string{"a.go": src, "key": string(tidied(out.Bytes(), declaredIn(pkg)))} {
 		file, err := parser.ParseFile(fset, name, text, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -98,11 +98,7 @@ func keyTarget(t *testing.T, pkg *types.Package, typeName, name string) (*file, 
 			break
 		}
 	}
-	declared := map[string]bool{}
-	for _, name := range pkg.Scope().Names() {
-		declared[name] = true
-	}
-	f := &file{scope: newFileScope(declared), imports: newImports(pkg)}
+	f := &file{scope: newFileScope(declaredIn(pkg)), imports: newImports(pkg)}
 	w := &wrapper{Wrapper: &rlparser.Wrapper{Source: source}, file: f}
 	m := &method{Method: &rlparser.Method{Name: name, Sig: sig, Context: context}, wrapper: w}
 	return f, m, &keyexpr.Scope{
@@ -110,6 +106,15 @@ func keyTarget(t *testing.T, pkg *types.Package, typeName, name string) (*file, 
 		Recv: types.NewVar(token.NoPos, pkg, "s", recv),
 		Sig:  sig, Method: name, Request: context >= 0,
 	}
+}
+
+// declaredIn is the set of the names that pkg declares.
+func declaredIn(pkg *types.Package) map[string]bool {
+	declared := map[string]bool{}
+	for _, name := range pkg.Scope().Names() {
+		declared[name] = true
+	}
+	return declared
 }
 
 // parseKey parses an expression that must have no problem but warnings.

@@ -91,7 +91,7 @@ func TestConditionsAreSilentForVet(t *testing.T) {
 		}
 		fmt.Fprintf(&out, "// %s\n%s\n\n", sources[i], fn.String())
 	}
-	reports := vetBools(t, pkg.Path(), src, string(tidied(out.Bytes())))
+	reports := vetBools(t, pkg.Path(), src, string(tidied(out.Bytes(), declaredIn(pkg))))
 	for i, report := range reports {
 		if i > 10 {
 			break

@@ -9,50 +9,59 @@ import (
 	"strings"
 )
 
-// tidied returns a file without what expressions leave behind of which a part is known
-// already where it stands.
+// tidied returns a file in which the functions that evaluate expressions are as one
+// would write them.
 //
-// Operands of && and || go that stand in the same chain before: what one condition
-// requires, another may say, and to go vet, which runs with every test, that is a mistake.
-// Operands that call something are kept, and those before them may say something else
-// afterwards. Variables go that nothing uses, as no default or branch is left that would.
-func tidied(src []byte) []byte {
-	for {
-		// A file that does not parse is reported by whoever reads it next.
+// An expression is rendered part by part, and a part does not see what stands before and
+// behind it: a condition asks what another has asked, a default is overwritten at once, a
+// variable tells what is always so. To go vet, which runs with every test, some of that
+// is a mistake. What calls something stays, as often and in the same order.
+//
+// The names in declared are the package's own.
+func tidied(src []byte, declared map[string]bool) []byte {
+	// A file that does not parse is reported by whoever reads it next.
+	file, err := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
+	if err != nil {
+		return src
+	}
+	f := tidier{src: src, start: file.FileStart}
+	packages := imported(file)
+	for _, d := range file.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && evaluates(fn) {
+			f.replace(fn.Pos(), fn.End(), tidiedFunc(f.text(fn), declared, packages))
+		}
+	}
+	return withoutImports(f.edited())
+}
+
+// tidiedFunc is tidied for one function.
+func tidiedFunc(text string, declared map[string]bool, packages map[string]string) string {
+	const head = "package p\n\n"
+	src := []byte(head + text)
+	for range maxRounds {
 		file, err := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
 		if err != nil {
-			return src
+			return text
 		}
-		f := tidier{src: src, start: file.FileStart, chained: map[ast.Expr]bool{}}
-		ast.Inspect(file, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.BinaryExpr:
-				if (n.Op == token.LAND || n.Op == token.LOR) && !f.chained[n] {
-					f.visit(n, n.Op, map[string]bool{})
-				}
-			case *ast.FuncDecl:
-				if n.Body != nil {
-					f.unused(n)
-				}
+		f := tidier{src: src, start: file.FileStart, declared: declared, packages: packages}
+		fn := f.function(file.Decls[0].(*ast.FuncDecl))
+		// What a rule leaves is what the next one sees.
+		for _, rule := range []func(){fn.known, fn.shape, fn.dead, fn.unused} {
+			if rule(); len(f.edits) > 0 {
+				break
 			}
-			return true
-		})
-		f.imports(file)
+		}
 		if len(f.edits) == 0 {
-			return src
+			return string(src[len(head):])
 		}
-		slices.SortStableFunc(f.edits, func(a, b edit) int { return a.from - b.from })
-		var out []byte
-		at := 0
-		for _, e := range f.edits {
-			if e.from >= at { // and not inside of what is gone already
-				out = append(append(out, src[at:e.from]...), e.text...)
-				at = e.to
-			}
-		}
-		src = append(out, src[at:]...)
+		src = f.edited()
 	}
+	return string(src[len(head):])
 }
+
+// maxRounds is more than any function needs. Each round leaves a function that means
+// the same.
+const maxRounds = 500
 
 // edit is a range of bytes in place of which text is to stand.
 type edit struct {
@@ -61,129 +70,29 @@ type edit struct {
 }
 
 type tidier struct {
-	src     []byte
-	start   token.Pos
-	chained map[ast.Expr]bool // parts of chains that were visited
-	edits   []edit
+	src      []byte
+	start    token.Pos
+	declared map[string]bool   // by the package
+	packages map[string]string // name -> path of those that the file imports
+	edits    []edit
 }
 
-// unused takes out local variables that fn sets and does not use, and what is empty then.
-// In our functions a name means one thing.
-func (f *tidier) unused(fn *ast.FuncDecl) {
-	local, used := map[string]bool{}, map[string]bool{}
-	set := map[*ast.Ident]bool{} // identifiers that are no use of a variable
-	init := map[ast.Stmt]bool{}
-	declare := func(id *ast.Ident) {
-		local[id.Name] = true
-		set[id] = true
+// edited returns the source with the edits. Those inside of others are left out.
+func (f *tidier) edited() []byte {
+	slices.SortStableFunc(f.edits, func(a, b edit) int { return a.from - b.from })
+	var out []byte
+	at := 0
+	for _, e := range f.edits {
+		if e.from >= at {
+			out = append(append(out, f.src[at:e.from]...), e.text...)
+			at = e.to
+		}
 	}
-	ast.Inspect(fn.Body, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.ValueSpec:
-			for _, id := range n.Names {
-				declare(id)
-			}
-		case *ast.AssignStmt:
-			for _, x := range n.Lhs {
-				switch id, ok := x.(*ast.Ident); {
-				case ok && n.Tok == token.DEFINE:
-					declare(id)
-				case ok && n.Tok == token.ASSIGN:
-					set[id] = true
-				}
-			}
-		case *ast.SelectorExpr:
-			set[n.Sel] = true // a field or method, which may be called like a variable
-		case *ast.IfStmt:
-			init[n.Init] = true
-		case *ast.ForStmt:
-			init[n.Init], init[n.Post] = true, true
-		case *ast.Ident:
-			if !set[n] {
-				used[n.Name] = true
-			}
-		}
-		return true
-	})
-	idle := func(id *ast.Ident) bool { return local[id.Name] && !used[id.Name] && id.Name != "_" }
-	ast.Inspect(fn.Body, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.DeclStmt:
-			if spec, ok := n.Decl.(*ast.GenDecl).Specs[0].(*ast.ValueSpec); ok {
-				f.idleNames(spec.Names, idle, n, len(spec.Values) == 0)
-			}
-		case *ast.AssignStmt:
-			var names []*ast.Ident
-			for _, x := range n.Lhs {
-				if id, ok := x.(*ast.Ident); ok {
-					names = append(names, id)
-				}
-			}
-			all := f.idleNames(names, idle, n, len(names) == len(n.Lhs) && !init[n] && !slices.ContainsFunc(n.Rhs, calls))
-			if all && len(names) == len(n.Lhs) && n.Tok == token.DEFINE {
-				f.replace(n.TokPos, n.TokPos+2, "=")
-			}
-		case *ast.IfStmt:
-			if def, _ := n.Init.(*ast.AssignStmt); len(n.Body.List) == 0 && n.Else == nil && !calls(n.Cond) &&
-				(n.Init == nil || def != nil && !slices.ContainsFunc(def.Rhs, calls)) {
-				f.cutLines(n)
-			}
-		}
-		return true
-	})
+	return append(out, f.src[at:]...)
 }
 
-// idleNames takes out the names that are idle of a statement that sets names, and the
-// whole statement if all are and it may go. It reports whether all are.
-func (f *tidier) idleNames(names []*ast.Ident, idle func(*ast.Ident) bool, s ast.Stmt, mayGo bool) bool {
-	n, blank := 0, 0
-	for _, id := range names {
-		if id.Name == "_" {
-			blank++
-		} else if idle(id) {
-			n++
-		}
-	}
-	all := n > 0 && n+blank == len(names)
-	if all && mayGo {
-		f.cutLines(s)
-		return true
-	}
-	for _, id := range names {
-		if idle(id) {
-			f.replace(id.Pos(), id.End(), "_")
-		}
-	}
-	return all
-}
-
-// visit looks at e, in a chain of op in which the operands in seen stand before. It
-// returns true if all of e stands there before.
-func (f *tidier) visit(e ast.Expr, op token.Token, seen map[string]bool) bool {
-	e = ast.Unparen(e)
-	b, ok := e.(*ast.BinaryExpr)
-	if !ok || b.Op != op {
-		if calls(e) {
-			clear(seen)
-			return false
-		}
-		text := types.ExprString(e)
-		before := seen[text]
-		seen[text] = true
-		return before
-	}
-	f.chained[b] = true
-	x := f.visit(b.X, op, seen)
-	y := f.visit(b.Y, op, seen)
-	switch {
-	case x && y:
-		return true
-	case x:
-		f.cut(b.X.Pos(), b.Y.Pos())
-	case y:
-		f.cut(b.X.End(), b.Y.End())
-	}
-	return false
+func (f *tidier) replace(from, to token.Pos, text string) {
+	f.edits = append(f.edits, edit{int(from - f.start), int(to - f.start), text})
 }
 
 func (f *tidier) cut(from, to token.Pos) { f.replace(from, to, "") }
@@ -199,8 +108,146 @@ func (f *tidier) cutLines(n ast.Node) {
 	f.cut(from, n.End())
 }
 
-// imports takes out packages of the standard library that nothing names any more.
-func (f *tidier) imports(file *ast.File) {
+func (f *tidier) text(n ast.Node) string { return string(f.src[n.Pos()-f.start : n.End()-f.start]) }
+
+// inner is the text of the statements of a block.
+func (f *tidier) inner(b *ast.BlockStmt) string {
+	return strings.TrimSpace(string(f.src[b.Lbrace+1-f.start : b.Rbrace-f.start]))
+}
+
+// evaluates reports whether fn has nothing but what functions have that evaluate
+// expressions.
+func evaluates(fn *ast.FuncDecl) bool {
+	if fn.Recv != nil || fn.Body == nil {
+		return false
+	}
+	known := true
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case nil, *ast.BlockStmt, *ast.AssignStmt, *ast.DeclStmt, *ast.IncDecStmt, *ast.ExprStmt, *ast.IfStmt, *ast.RangeStmt, *ast.ReturnStmt:
+		case *ast.BranchStmt:
+			known = known && n.Label == nil
+		case ast.Stmt, *ast.FuncLit, *ast.CompositeLit, *ast.TypeAssertExpr:
+			known = false
+		case *ast.UnaryExpr:
+			known = known && n.Op != token.AND && n.Op != token.ARROW
+		case *ast.GenDecl:
+			spec, ok := n.Specs[0].(*ast.ValueSpec)
+			known = known && ok && len(n.Specs) == 1 && len(spec.Names) == 1
+		}
+		return known
+	})
+	return known
+}
+
+// function is one that evaluates an expression. A name means one thing in it, with the
+// exceptions that hides knows.
+type function struct {
+	*tidier
+	body     *ast.BlockStmt
+	local    map[string]int  // parameters and variables, and how often they are declared
+	pointers map[string]bool // parameters that are pointers
+	booleans map[string]bool // variables of type bool
+	callers  map[string]bool // variables with the runtime's request
+	elseIf   map[*ast.IfStmt]*ast.IfStmt
+}
+
+func (f *tidier) function(fn *ast.FuncDecl) *function {
+	x := &function{f, fn.Body, map[string]int{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, map[*ast.IfStmt]*ast.IfStmt{}}
+	for _, p := range fn.Type.Params.List {
+		_, pointer := p.Type.(*ast.StarExpr)
+		for _, id := range p.Names {
+			x.local[id.Name]++
+			x.pointers[id.Name] = pointer
+		}
+	}
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		if s, ok := n.(ast.Stmt); ok {
+			for _, id := range declares(s) {
+				x.local[id.Name]++
+				delete(x.pointers, id.Name)
+				x.booleans[id.Name] = x.local[id.Name] == 1 && isBool(s, id)
+			}
+		}
+		if s, ok := n.(*ast.AssignStmt); ok && s.Tok == token.DEFINE && single(s) != "" {
+			if call, ok := s.Rhs[0].(*ast.CallExpr); ok && x.runtime(call) == "RequestFrom" {
+				x.callers[single(s)] = true
+			}
+		}
+		if s, ok := n.(*ast.IfStmt); ok {
+			if inner, ok := s.Else.(*ast.IfStmt); ok {
+				x.elseIf[inner] = s
+			}
+		}
+		return true
+	})
+	return x
+}
+
+// declares lists the variables that s itself declares.
+func declares(s ast.Stmt) (names []*ast.Ident) {
+	add := func(list ...ast.Expr) {
+		for _, x := range list {
+			if id, ok := x.(*ast.Ident); ok && id.Name != "_" {
+				names = append(names, id)
+			}
+		}
+	}
+	switch s := s.(type) {
+	case *ast.DeclStmt:
+		return s.Decl.(*ast.GenDecl).Specs[0].(*ast.ValueSpec).Names
+	case *ast.AssignStmt:
+		if s.Tok == token.DEFINE {
+			add(s.Lhs...)
+		}
+	case *ast.RangeStmt:
+		if s.Tok == token.DEFINE {
+			add(s.Key, s.Value)
+		}
+	}
+	return names
+}
+
+// isBool reports whether s declares id with the type bool, as far as one can see.
+func isBool(s ast.Stmt, id *ast.Ident) bool {
+	switch s := s.(type) {
+	case *ast.DeclStmt:
+		typ, ok := s.Decl.(*ast.GenDecl).Specs[0].(*ast.ValueSpec).Type.(*ast.Ident)
+		return ok && typ.Name == "bool"
+	case *ast.AssignStmt:
+		return len(s.Lhs) == 1 && literalBool(s.Rhs[0]) != unknown || len(s.Lhs) == 2 && s.Lhs[1] == ast.Expr(id)
+	}
+	return false
+}
+
+// hides reports whether the variables of a block may not be those of the block around it.
+func (f *function) hides(b *ast.BlockStmt) bool {
+	return slices.ContainsFunc(b.List, func(s ast.Stmt) bool {
+		return slices.ContainsFunc(declares(s), func(id *ast.Ident) bool { return f.local[id.Name] > 1 })
+	})
+}
+
+// imported returns the paths of the packages that a file imports, by name.
+func imported(file *ast.File) map[string]string {
+	packages := map[string]string{}
+	for _, spec := range file.Imports {
+		path := strings.Trim(spec.Path.Value, `"`)
+		name := path[strings.LastIndexByte(path, '/')+1:]
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		packages[name] = path
+	}
+	return packages
+}
+
+// withoutImports returns a file without the imports of packages for expressions that
+// nothing names any more.
+func withoutImports(src []byte) []byte {
+	file, err := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
+	if err != nil {
+		return src
+	}
 	named := map[string]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {
@@ -210,38 +257,73 @@ func (f *tidier) imports(file *ast.File) {
 		}
 		return true
 	})
-	for _, spec := range file.Imports {
-		path := strings.Trim(spec.Path.Value, `"`)
-		name := path[strings.LastIndexByte(path, '/')+1:]
-		if spec.Name != nil {
-			name = spec.Name.Name
+	f := tidier{src: src, start: file.FileStart}
+	for name, path := range imported(file) {
+		if named[name] || !slices.Contains(keyPackages, path) {
+			continue
 		}
-		if slices.Contains(keyPackages, path) && !named[name] {
-			f.cutLines(spec)
+		for _, spec := range file.Imports {
+			if strings.Trim(spec.Path.Value, `"`) == path {
+				f.cutLines(spec)
+			}
 		}
 	}
+	return f.edited()
 }
 
 // keyPackages are those that the code of expressions names.
 var keyPackages = []string{"math", "regexp", "slices", "strconv", "strings", "unicode/utf8"}
 
-func (f *tidier) replace(from, to token.Pos, text string) {
-	f.edits = append(f.edits, edit{int(from - f.start), int(to - f.start), text})
-}
-
-// calls reports whether e calls anything but len or a conversion to a predeclared type.
-func calls(e ast.Expr) bool {
+// calls reports whether evaluating n can do anything but give a value.
+func (f *function) calls(n ast.Node) bool {
 	found := false
-	ast.Inspect(e, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok {
-			id, ok := ast.Unparen(call.Fun).(*ast.Ident)
-			if !ok {
-				found = true
-			} else if _, conversion := types.Universe.Lookup(id.Name).(*types.TypeName); !conversion && id.Name != "len" {
-				found = true
-			}
-		}
+	ast.Inspect(n, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		found = found || ok && !f.pure(call)
 		return !found
 	})
 	return found
+}
+
+// pure reports whether a call, but for its operands, does nothing but give a value. A
+// function of the package may be called like a predeclared type.
+func (f *function) pure(call *ast.CallExpr) bool {
+	fn := ast.Unparen(call.Fun)
+	if x, ok := fn.(*ast.IndexExpr); ok {
+		fn = x.X
+	}
+	switch fn := fn.(type) {
+	case *ast.Ident:
+		if f.declared[fn.Name] || f.local[fn.Name] > 0 {
+			return false
+		}
+		_, conversion := types.Universe.Lookup(fn.Name).(*types.TypeName)
+		return conversion || slices.Contains([]string{"len", "min", "max", "append"}, fn.Name)
+	case *ast.SelectorExpr:
+		if name := f.runtime(call); name != "" {
+			return name == "RequestFrom" || name == "FiniteLimit" || strings.HasPrefix(name, "Append") || strings.HasSuffix(name, "Units")
+		}
+		switch x := fn.X.(type) {
+		case *ast.Ident:
+			return f.local[x.Name] == 0 && slices.Contains(keyPackages, f.packages[x.Name])
+		case *ast.SelectorExpr: // the address of a request, which is a netip.Addr
+			caller, ok := x.X.(*ast.Ident)
+			return ok && f.callers[caller.Name] && f.local[caller.Name] == 1 && x.Sel.Name == "Addr" && fn.Sel.Name == "IsValid"
+		}
+	}
+	return false
+}
+
+// runtime returns the function of the runtime that is called, "" if it is none.
+func (f *function) runtime(call *ast.CallExpr) string {
+	fn := call.Fun
+	if x, ok := fn.(*ast.IndexExpr); ok {
+		fn = x.X
+	}
+	if sel, ok := fn.(*ast.SelectorExpr); ok {
+		if id, ok := sel.X.(*ast.Ident); ok && f.local[id.Name] == 0 && f.packages[id.Name] == runtimePath {
+			return sel.Sel.Name
+		}
+	}
+	return ""
 }
