@@ -199,7 +199,7 @@ func renderRandom(t *testing.T, exprs []expression) (src []byte, list []tried) {
 // those of key_vm_test.go.
 func randomExpressions(n int) (exprs []expression) {
 	r := expressions{rand.New(rand.NewPCG(uint64(*keySeed), 5))}
-	c := conditions{r.Rand}
+	c := conditions(r)
 	name := func() string {
 		local := []string{r.text(1), r.number(1), r.condition(1), "sum(req.Items, int(.Qty))", "count(req.Tags, tick(#) == id)", "filter(req.Tags, # != id)"}[r.IntN(6)]
 		return "let v = " + local + "; "
@@ -344,8 +344,7 @@ func usingAll(t *testing.T, src []byte) string {
 		t.Fatal(err)
 	}
 	f := tidier{src: src, start: file.FileStart}
-	var in func(list []ast.Stmt)
-	in = func(list []ast.Stmt) {
+	in := func(list []ast.Stmt) {
 		for _, s := range list {
 			for _, id := range declares(s) {
 				if _, ok := s.(*ast.RangeStmt); !ok {

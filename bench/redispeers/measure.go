@@ -64,7 +64,7 @@ func (s settings) begin(ctx context.Context, c *contestant) error {
 		if i == 1 {
 			runtime.ReadMemStats(&before)
 		}
-		if err := want(c.allow, ctx, hotKey, true); err != nil {
+		if err := want(ctx, c.allow, hotKey, true); err != nil {
 			return err
 		}
 	}
@@ -73,11 +73,11 @@ func (s settings) begin(ctx context.Context, c *contestant) error {
 	if c.refuse == nil {
 		return nil
 	}
-	return want(c.refuse, ctx, refusedKey, true) // which is all that it admits
+	return want(ctx, c.refuse, refusedKey, true) // which is all that it admits
 }
 
 // want calls allow and returns an error unless the decision is the one that is expected.
-func want(allow limiter, ctx context.Context, key string, admitted bool) error {
+func want(ctx context.Context, allow limiter, key string, admitted bool) error {
 	got, err := allow(ctx, key)
 	if err == nil && got != admitted {
 		err = fmt.Errorf("admitted is %t, want %t", got, admitted)
@@ -99,7 +99,7 @@ func (s settings) serial(ctx context.Context, allow limiter, key string, admitte
 	}
 	start := time.Now()
 	for range s.calls {
-		if err := want(allow, ctx, key, admitted); err != nil {
+		if err := want(ctx, allow, key, admitted); err != nil {
 			return sample{}, err
 		}
 	}
@@ -166,7 +166,7 @@ func (s settings) inParallel(ctx context.Context, allow limiter, keys []string) 
 					calls.Add(n)
 					return
 				}
-				if err := want(allow, ctx, keys[rand.IntN(len(keys))], true); err != nil {
+				if err := want(ctx, allow, keys[rand.IntN(len(keys))], true); err != nil {
 					errs <- err
 					return
 				}

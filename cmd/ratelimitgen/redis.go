@@ -138,7 +138,7 @@ func (c *command) redis(args []string) int {
 	if err != nil {
 		return c.trouble(err)
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }() // what it was asked is done
 	o.client = client
 	o.watch = c.watch(c.terminal)
 	o.watch.say("asking the server")

@@ -698,7 +698,7 @@ func TestRefusalsAreRememberedInABubble(t *testing.T) {
 		if !store.Recalls(ops) || ops[0].Outcome.RetryAfter != time.Hour-time.Second+time.Microsecond {
 			t.Errorf("not remembered for a second: %+v", ops[0].Outcome)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if store.Recalls(ops) {
 			t.Error("remembered for longer than a second")
 		}
