@@ -67,7 +67,7 @@ func errFallbackSignature(w directive.Word, method, sig string) diag.Diagnostic 
 
 func errLockCopied(v *directive.Value, typ string) diag.Diagnostic {
 	return diag.Diagnostic{Pos: v.Pos(0), EndCol: v.Pos(len(v.Text)).Col, Code: "lock-copied",
-		Message: fmt.Sprintf("the expression reads a result of type %s, which holds a lock that would be copied; return a pointer to it, or leave it out of the expression", typ)}
+		Message: fmt.Sprintf("the expression takes a copy of a %s, which holds a lock; have a pointer to it there, or call a function of the package that looks at it", typ)}
 }
 
 func errQuotaType(v *directive.Value, typ string) diag.Diagnostic {

@@ -173,6 +173,12 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 			p.Global = key.Global
 			p.KeyExpr = key
 			l.Spelling.Key, l.Spelling.KeyKind = key.String(), key.Kind()
+			for _, n := range key.Nodes() {
+				if t := lockCopied(n); t != nil {
+					diags.Add(errLockCopied(l.Key, types.TypeString(t, types.RelativeTo(b.pkg.Types))))
+					break
+				}
+			}
 			if !key.Global && !key.MayBeEmpty() {
 				diags.Add(l.NeverEmpty()...)
 			}
@@ -201,8 +207,8 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 		expr, problems := e.parse(e.value.Text, e.scope)
 		diags.Add(locate(e.value, problems)...)
 		*e.to = expr
-		if v := lockIn(expr); v != nil {
-			diags.Add(errLockCopied(e.value, types.TypeString(v.Type(), types.RelativeTo(b.pkg.Types))))
+		if t := lockIn(expr); t != nil {
+			diags.Add(errLockCopied(e.value, types.TypeString(t, types.RelativeTo(b.pkg.Types))))
 		}
 	}
 	if p.MaxExpr != nil && l.Algorithm == ratelimit.TimeQuota && !isNamed(types.Unalias(p.MaxExpr.Node.Type()), "time", "Duration") {
