@@ -30,7 +30,7 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 		Request: m.Context >= 0,
 		Imports: b.importNames(),
 
-		Implements: b.willImplement,
+		WillHave: b.willHave,
 	}
 	if !scope.Request {
 		scope.NoRequest = whyNoCarrier(m.Sig, b.pkg.Types)

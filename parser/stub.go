@@ -3,6 +3,7 @@ package parser
 import (
 	"errors"
 	"fmt"
+	"go/token"
 	"go/types"
 	"slices"
 	"strings"
@@ -93,32 +94,24 @@ func (d *draft) wrapperName() string {
 	return name
 }
 
-// willImplement reports whether t, a pointer to a stub, implements iface with the
-// methods that the wrapper will have: those that the package declares on it, and those
-// of what it wraps, unexported ones only if they are limited themselves.
-func (b *builder) willImplement(t types.Type, iface *types.Interface) bool {
+// willHave returns a method that t, a pointer to a stub, has once the wrapper is there:
+// one of what it wraps, if that is exported or limited itself. It is nil if there is none.
+func (b *builder) willHave(t types.Type, pkg *types.Package, name string) *types.Func {
 	ptr, ok := types.Unalias(t).(*types.Pointer)
 	if !ok {
-		return false
+		return nil
 	}
 	wrapper, ok := types.Unalias(ptr.Elem()).(*types.Named)
 	if !ok || !b.loaded.IsStub(wrapper.Obj()) {
-		return false
+		return nil
 	}
 	d, source := b.wrappedBy(wrapper)
-	if source == nil {
-		return false
+	if source == nil || !token.IsExported(name) && d.methods[name] == nil {
+		return nil
 	}
-	for m := range iface.Methods() {
-		obj, _, _ := types.LookupFieldOrMethod(ptr, false, m.Pkg(), m.Name())
-		if obj == nil && (m.Exported() || d.methods[m.Name()] != nil) {
-			obj, _, _ = types.LookupFieldOrMethod(source, true, m.Pkg(), m.Name())
-		}
-		if fn, ok := obj.(*types.Func); !ok || !types.Identical(fn.Type(), m.Type()) {
-			return false
-		}
-	}
-	return iface.IsMethodSet()
+	obj, _, _ := types.LookupFieldOrMethod(source, true, pkg, name)
+	fn, _ := obj.(*types.Func)
+	return fn
 }
 
 // wrappedBy returns the type that a stub wraps, with its type arguments, and what the

@@ -188,5 +188,26 @@ func (c *checker) assign(n ast.Node, x Node, t types.Type, what string) Node {
 // generated for it.
 func (c *checker) willImplement(x, t types.Type) bool {
 	iface, ok := t.Underlying().(*types.Interface)
-	return ok && c.scope.Implements != nil && c.scope.Implements(x, iface)
+	if !ok || !iface.IsMethodSet() {
+		return false
+	}
+	for m := range iface.Methods() {
+		obj, _, _ := types.LookupFieldOrMethod(x, false, m.Pkg(), m.Name())
+		fn, _ := obj.(*types.Func)
+		if obj == nil {
+			fn = c.generated(x, m.Pkg(), m.Name())
+		}
+		if fn == nil || !types.Identical(fn.Type(), m.Type()) {
+			return false
+		}
+	}
+	return true
+}
+
+// generated returns a method that is generated for t, or nil.
+func (c *checker) generated(t types.Type, pkg *types.Package, name string) *types.Func {
+	if c.scope.WillHave == nil {
+		return nil
+	}
+	return c.scope.WillHave(t, pkg, name)
 }

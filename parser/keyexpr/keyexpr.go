@@ -94,9 +94,9 @@ type Scope struct {
 	// NoRequest says why a parameter that comes close to it does not, "" if there is
 	// none.
 	NoRequest string
-	// Implements reports whether t will implement an interface once the methods that are
-	// generated for it are there; nil if there are none.
-	Implements func(t types.Type, iface *types.Interface) bool
+	// WillHave returns the method that t has once what is generated for it is there; nil
+	// if there is none. So is WillHave itself if nothing is generated.
+	WillHave func(t types.Type, pkg *types.Package, method string) *types.Func
 }
 
 // Problem is something wrong with an expression.

@@ -330,6 +330,9 @@ func (c *checker) lookup(n *ast.MemberNode, x Node, name string) (types.Object, 
 			c.problem(at, ambiguousMember, name, c.typeName(x.Type()))
 			return nil, nil, false
 		}
+		if fn := c.generated(x.Type(), c.scope.Pkg, name); fn != nil {
+			return fn, nil, true
+		}
 		return nil, nil, true
 	}
 	var path []*types.Var
