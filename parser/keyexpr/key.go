@@ -148,11 +148,37 @@ func (c *checker) cost(n ast.Node) Node {
 	if x == nil {
 		return nil
 	}
-	if v := ConstValue(x); v != nil && !representable(v, types.Typ[types.Int64]) {
+	if v := outOfRange(x); v != nil {
 		c.at(n, overflow, v.ExactString(), "int64")
 		return nil
 	}
 	return x
+}
+
+// outOfRange returns a constant that does not fit into an int64 and that n may be; nil if
+// there is none.
+func outOfRange(n Node) constant.Value {
+	if v := ConstValue(n); v != nil {
+		if representable(v, types.Typ[types.Int64]) {
+			return nil
+		}
+		return v
+	}
+	var nodes []Node
+	switch n := n.(type) {
+	case *Cond:
+		nodes = []Node{n.Then, n.Else}
+	case *Default:
+		nodes = n.Operands()
+	case *Let:
+		nodes = []Node{n.Body}
+	}
+	for _, n := range nodes {
+		if v := outOfRange(n); v != nil {
+			return v
+		}
+	}
+	return nil
 }
 
 // keyElement checks n as an element of the key.
