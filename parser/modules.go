@@ -122,7 +122,7 @@ func above(dir, name string) string {
 // workspace returns the modules of the workspace that a run in dir is in. It does not
 // ask the go command, and reports false if that may know better.
 func workspace(dir string) (m mains, ok bool) {
-	work := os.Getenv("GOWORK")
+	work := goSetting("GOWORK")
 	switch work {
 	case "off":
 		return m, true

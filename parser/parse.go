@@ -9,11 +9,8 @@
 package parser
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"go/build"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -130,9 +127,7 @@ func (cfg *Config) scan(ctx context.Context) (scan.Result, error) {
 }
 
 func (cfg *Config) find(ctx context.Context) (scan.Result, error) {
-	bctx := build.Default
-	bctx.BuildTags = strings.FieldsFunc(cmp.Or(cfg.Tags, flagTags(os.Getenv("GOFLAGS"))), func(r rune) bool { return r == ',' || r == ' ' })
-	sc := scan.Config{Dir: cfg.Dir, Patterns: cfg.Patterns, Build: &bctx}
+	sc := scan.Config{Dir: cfg.Dir, Patterns: cfg.Patterns, Build: buildContext(cfg.Tags)}
 	found, err := scan.Find(ctx, sc)
 	if err != nil || len(found.Other) == 0 {
 		return found, err
@@ -160,16 +155,6 @@ func (cfg *Config) find(ctx context.Context) (scan.Result, error) {
 	}
 	found.Diags.Add(diags...)
 	return found, nil
-}
-
-// flagTags returns the build tags in GOFLAGS, which count where there are no others.
-func flagTags(goflags string) (tags string) {
-	for f := range strings.FieldsSeq(goflags) {
-		if list, ok := strings.CutPrefix(strings.TrimLeft(f, "-"), "tags="); ok {
-			tags = list
-		}
-	}
-	return tags
 }
 
 // relative shortens path for people if it lies under dir.

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -239,6 +241,25 @@ func TestEnvironmentOfTheGoCommand(t *testing.T) {
 	}
 	must(t, dir, nil, "", "check", "-tags=special", "./...")
 	must(t, dir, []string{"GOFLAGS=-tags=special"}, "", "check", "./...")
+	// As go env -w sets it, which the environment goes before.
+	settings := filepath.Join(t.TempDir(), "env")
+	writeFile(t, settings, []byte("# set by hand\nGOFLAGS=-tags=special\n"))
+	writeFile(t, filepath.Join(dir, "p/p.go"), []byte(strings.Replace(tagged, "max=1", "mux=1", 1)))
+	if code, _, stderr := finish(t, dir, []string{"GOENV=" + settings}, "", "check", "./..."); code != exitProblem || !strings.Contains(stderr, "[unknown-option]") || strings.Contains(stderr, "warning") {
+		t.Errorf("with a wrong option in a file of the build: %d, %s", code, stderr)
+	}
+	for _, env := range [][]string{{"GOENV=off"}, {"GOENV=" + settings, "GOFLAGS=-tags=other"}} {
+		if code, _, stderr := finish(t, dir, env, "", "check", "./..."); code != exitDone || !strings.Contains(stderr, "warning") {
+			t.Errorf("%v: %d, %s", env, code, stderr)
+		}
+	}
+	elsewhere := map[string]string{"linux": "windows"}[runtime.GOOS]
+	writeFile(t, settings, []byte("GOOS="+cmp.Or(elsewhere, "linux")+"\n"))
+	writeFile(t, filepath.Join(dir, "p/p.go"), []byte(strings.Replace(tagged, "special", cmp.Or(elsewhere, "linux"), 1)))
+	if code, _, stderr := finish(t, dir, []string{"GOENV=" + settings}, "", "-n", "./..."); code != exitDone || strings.Contains(stderr, "warning") {
+		t.Errorf("for another system: %d, %s", code, stderr)
+	}
+	writeFile(t, filepath.Join(dir, "p/p.go"), []byte(tagged))
 	// An orphan of a build is one only there.
 	writeFile(t, filepath.Join(dir, "p/p.go"), []byte("package p\n"))
 	must(t, dir, nil, "", "./...")
