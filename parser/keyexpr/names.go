@@ -395,6 +395,9 @@ func (c *checker) index(n *ast.MemberNode, x Node) Node {
 		case length >= 0 && !constant.Compare(v, lss, constant.MakeInt64(length)):
 			c.at(n.Property, indexRange, v.ExactString(), length)
 			return nil
+		case !representable(v, typInt):
+			c.at(n.Property, overflow, v.ExactString(), "int")
+			return nil
 		}
 	}
 	if i = c.settle(n.Property, i); i == nil {
