@@ -18,6 +18,7 @@ type Flag bool
 const shards = 4
 const prefix = "p:"
 const maxRegion Region = 7
+const noTenant TenantID = "NONE"
 
 var defaultTenant = "fallback"
 var noAccount *Account
@@ -272,6 +273,9 @@ var keyCases = []keyCase{
 
 	{expr: "req.Acct?.ID ?? 'none'", want: [3]string{"a1", "none", "none"}},
 	{expr: "(req.Acct?.ID ?? 'none') + '!'", want: [3]string{"a1!", "none!", "none!"}},
+	{expr: "lower(req?.User ?? noTenant)", want: [3]string{"ann", "none", ""}, vm: "named text"},
+	{expr: "let z = req?.User ?: noTenant; [z, z == 'NONE']", want: [3]string{"ann|false", "NONE|true", "NONE|true"}, vm: "named text"},
+	{expr: "(req?.Acct?.ID ?? noTenant) + '!'", want: [3]string{"a1!", "NONE!", "NONE!"}, vm: "named text"},
 	{expr: "lower(req?.User ?? defaultTenant)", want: [3]string{"ann", "fallback", ""}},
 	{expr: "req?.User ?: 'anon'", want: [3]string{"ann", "anon", "anon"}, vm: "Elvis"},
 	{expr: "req?.Tenant ?: req?.User ?: 'both'", want: [3]string{"ACME", "both", "both"}, vm: "Elvis"},

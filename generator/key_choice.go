@@ -186,11 +186,13 @@ func (k *keyCode) variableNamed(b *block, n keyexpr.Node, want string) (v val, o
 	b.flush()
 	id := k.names.allot(want, "v")
 	if d, isDefault := n.(*keyexpr.Default); isDefault && len(d.Alts) == 2 && keyexpr.ConstValue(d.Alts[1].Node) != nil {
-		last := k.value(b, d.Alts[1].Node)
+		last := k.fit(k.value(b, d.Alts[1].Node), d.Alts[1].Type(), n.Type())
 		in := k.nested()
 		var first val
 		k.scoped(func() { first = k.fit(k.alternative(in, d, 0), d.Alts[0].Type(), n.Type()) })
-		if basic, ok := n.Type().(*types.Basic); ok && isLiteral(d.Alts[1].Node) && isDefaultType(basic) {
+		basic, ok := n.Type().(*types.Basic)
+		converted := !types.Identical(d.Alts[1].Type(), n.Type())
+		if converted || ok && isLiteral(d.Alts[1].Node) && isDefaultType(basic) {
 			b.add(jen.Id(id).Op(":=").Id(last.text))
 		} else {
 			b.add(jen.Var().Id(id).Add(k.typ(n.Type())).Op("=").Id(last.text))
