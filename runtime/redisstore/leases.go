@@ -106,7 +106,7 @@ type lease struct {
 	asked   int64 // what was taken last; 0 if it was refused
 	when    int64 // that was sent
 	rest    int64 // what remained then
-	demand  int64 // what is waited for
+	demand  int64 // what those cost who waited, and were not served
 	flight  *flight
 }
 
@@ -119,14 +119,22 @@ type lot struct {
 	charged int64 // when, in µs by the server
 }
 
-// flight is a call that takes units, which others wait for.
+// flight is a call that takes units, for others as well.
 type flight struct {
-	done chan struct{}
-	// waiting is what the others cost, under the mutex of the lease.
-	waiting int64
+	done    chan struct{}
+	waiters []*waiter // under the mutex of the lease
 	// The rest is set when done is closed.
+	until   int64 // of the units that waiters were given
 	refused bool
-	err     *Error // of the server, for the others as well
+	err     *Error // of the server, for all
+}
+
+// waiter is a call that waits for a flight.
+type waiter struct {
+	op *ratelimit.Op
+	// served is set when it was given what it costs, and gone when it has ceased to wait;
+	// under the mutex of the lease, while the flight is under way.
+	served, gone bool
 }
 
 func newLeases(n int64, τ time.Duration) *leases {
@@ -323,17 +331,20 @@ func (s *Store) takeLeased(ctx context.Context, ops []ratelimit.Op) error {
 			e.mu.Unlock()
 			return s.lead(ctx, ops, e, f, units, began)
 		}
-		if waits < leaseWaits {
-			f.waiting += op.Cost
-		}
-		e.mu.Unlock()
 		if waits == leaseWaits {
+			e.mu.Unlock()
 			return s.decide(startedAt(ctx, began), ops)
 		}
-		if err := s.await(ctx, f, began); err != nil {
+		w := &waiter{op: op}
+		f.waiters = append(f.waiters, w)
+		e.mu.Unlock()
+		switch err := s.await(ctx, e, f, w, began); {
+		case w.served && s.now() < f.until:
+			l.hits.Add(1)
+			return nil
+		case err != nil:
 			return err
-		}
-		if f.refused {
+		case f.refused:
 			return s.decide(startedAt(ctx, began), ops)
 		}
 	}
@@ -348,12 +359,16 @@ func (s *Store) spend(e *lease, op *ratelimit.Op) bool {
 	if now >= e.lot.until {
 		return false
 	}
-	e.lot.units -= op.Cost
-	e.demand -= min(e.demand, op.Cost)
-	passed := max(time.Duration(now-e.lot.at), 0).Truncate(time.Microsecond)
-	op.Outcome = ratelimit.Outcome{Allowed: true, Remaining: e.lot.units, ResetAfter: max(e.lot.reset-passed, 0)}
+	e.lot.give(op, now)
 	s.leases.hits.Add(1)
 	return true
+}
+
+// give admits op, which costs no more than there is.
+func (o *lot) give(op *ratelimit.Op, now int64) {
+	o.units -= op.Cost
+	passed := max(time.Duration(now-o.at), 0).Truncate(time.Microsecond)
+	op.Outcome = ratelimit.Outcome{Allowed: true, Remaining: o.units, ResetAfter: max(o.reset-passed, 0)}
 }
 
 // size returns how many units op is to take, of which it uses what it costs.
@@ -374,8 +389,9 @@ func (s *Store) lead(ctx context.Context, ops []ratelimit.Op, e *lease, f *fligh
 	defer func() {
 		errors.As(err, &f.err)
 		e.mu.Lock()
-		e.flight, e.demand = nil, f.waiting
-		e.mu.Unlock()
+		defer e.mu.Unlock()
+		e.serve(f, s.now())
+		e.flight = nil
 		close(f.done)
 	}()
 	op := &ops[0]
@@ -428,16 +444,43 @@ func (s *Store) fill(e *lease, op *ratelimit.Op, charged *part, sent int64) {
 	e.stays.Store(e.lot.until)
 }
 
-// await waits until f is done, for a call that began at a time.
-func (s *Store) await(ctx context.Context, f *flight, began time.Time) error {
+// serve gives those who wait what there is, in the order in which they came.
+func (e *lease) serve(f *flight, now int64) {
+	e.demand, f.until = 0, e.lot.until
+	for _, w := range f.waiters {
+		switch {
+		case w.gone:
+		case w.op.Cost <= e.lot.units && now < e.lot.until:
+			e.lot.give(w.op, now)
+			w.served = true
+		default:
+			e.demand += w.op.Cost
+		}
+	}
+}
+
+// await waits until f is done, for a call that began at a time. It is told by w whether
+// it was served.
+func (s *Store) await(ctx context.Context, e *lease, f *flight, w *waiter, began time.Time) error {
 	timer := time.NewTimer(s.timeout - time.Since(began))
 	defer timer.Stop()
+	err := context.DeadlineExceeded
 	select {
 	case <-f.done:
 	case <-ctx.Done():
-		return fmt.Errorf("%s: no answer: %w", s.name, ctx.Err())
+		err = ctx.Err()
 	case <-timer.C:
+	}
+	e.mu.Lock()
+	w.gone = e.flight == f
+	e.mu.Unlock()
+	switch {
+	case w.gone && ctx.Err() != nil:
+		return fmt.Errorf("%s: no answer: %w", s.name, err)
+	case w.gone:
 		return s.count(Timeout, fmt.Errorf("no answer within %v", s.timeout))
+	case w.served:
+		return nil
 	}
 	if f.err != nil {
 		s.failures[f.err.Class].Add(1)
