@@ -185,6 +185,11 @@ func (s *Store) TakeTogether(ctx context.Context, ops []ratelimit.Op) (errs []er
 // Leasing has s take leases by the time, in ns, that clock tells.
 func (s *Store) Leasing(n int, τ time.Duration, clock func() int64) *Store {
 	WithLease(n, τ)(s)
+	return s.Clock(clock)
+}
+
+// Clock has s go by the time, in ns, that clock tells.
+func (s *Store) Clock(clock func() int64) *Store {
 	s.clock = clock
 	return s
 }

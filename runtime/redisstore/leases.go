@@ -38,8 +38,9 @@ import (
 // the moment in which a τ is introduced or changed.
 //
 // Keys that are called once strand nothing: the first call takes what it costs, and those
-// that follow within τ take twice as many units as the one before, or as many as other
-// calls wait for, up to n, and up to half of what remains. While a key's units are being
+// that follow within τ take up to twice as many units as the one before, if at the pace of
+// the calls these are used in half of τ, or as many as other calls wait for; n and half
+// of what remains at most. While a key's units are being
 // taken, its calls wait for that, for at most two round trips.
 //
 // Of a call that is decided from units in memory, Remaining says what is left of these:
@@ -371,13 +372,21 @@ func (o *lot) give(op *ratelimit.Op, now int64) {
 	op.Outcome = ratelimit.Outcome{Allowed: true, Remaining: o.units, ResetAfter: max(o.reset-passed, 0)}
 }
 
-// size returns how many units op is to take, of which it uses what it costs.
+// size returns how many units op is to take, of which it uses what it costs: for those
+// who have waited, or for others at the pace at which units were used since some were
+// taken last, half of τ long. A lot that lives longer is rarely left.
 func (l *leases) size(e *lease, op *ratelimit.Op, now int64) int64 {
 	e.stays.Store(max(e.stays.Load(), now))
-	if now-e.when >= int64(l.lasts) {
+	passed := max(now-e.when, 1)
+	if passed >= int64(l.lasts) {
 		e.asked, e.demand = 0, 0
 	}
-	units := min(max(2*e.asked, e.demand), l.most, e.rest/2, e.policy.Capacity())
+	units := e.demand
+	if 2*e.asked > units {
+		half := float64(l.lasts) / 2 / float64(passed)
+		units = max(units, int64(float64(e.asked)*min(2, half)))
+	}
+	units = min(units, l.most, e.rest/2, e.policy.Capacity())
 	if e.demand = 0; l.closed.Load() {
 		return op.Cost // for nobody would give the others back
 	}

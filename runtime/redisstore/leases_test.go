@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -26,6 +27,9 @@ type world struct {
 	now  int64    // true time, in µs; the server's
 	way  [2]int64 // how long the next commands are on their way there and back
 	exec int64    // when the server did the last one
+	late bool     // the server's time is yet to be set
+
+	count *int // of commands
 }
 
 func newWorld(t testing.TB) *world {
@@ -58,6 +62,13 @@ func (w *world) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if !strings.HasPrefix(cmd.Name(), "eval") {
 			return next(ctx, cmd)
+		}
+		if w.late {
+			w.late = false
+			w.at(w.now)
+		}
+		if w.count != nil {
+			*w.count++
 		}
 		w.pass(w.way[0])
 		w.exec = w.now
@@ -157,18 +168,19 @@ func TestProcessesWithLeasesTogetherAdmitNoMoreThanTheLimit(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(rt, "processes") {
 			stores = append(stores, process())
 		}
-		actions := slices.Concat(slices.Repeat([]string{"call"}, 24), slices.Repeat([]string{"pass"}, 8), []string{"peek", "both", "close", "crash"})
+		actions := slices.Concat(slices.Repeat([]string{"calls", "pass"}, 8), slices.Repeat([]string{"drain"}, 4), []string{"peek", "both", "close", "crash"})
 		uses := map[string][]use{}
 		windows := map[string]map[int64]bool{}
-		small, long := τ.Microseconds()/8+1, policies[0].Window.Microseconds()
-		step := rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, small), rapid.Int64Range(0, small), rapid.Int64Range(0, 8*small), rapid.Int64Range(0, long))
+		small, part, long := τ.Microseconds()/8+1, τ.Microseconds(), policies[0].Window.Microseconds()
+		edges := []int64{1, part - 1, part, part / 2, part/2 + 1, long - 1, long, long - part, long - part/2}
+		step := rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, small), rapid.SampledFrom(edges), rapid.SampledFrom(edges), rapid.Int64Range(0, long))
 		way := rapid.OneOf(rapid.Just(int64(0)), rapid.Just(int64(0)), rapid.Int64Range(0, 3), rapid.Int64Range(0, small), rapid.Int64Range(0, 8*small))
-		for range rapid.IntRange(1, 120).Draw(rt, "steps") {
+		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
 			w.way = [2]int64{way.Draw(rt, "there"), way.Draw(rt, "back")}
 			i := rapid.IntRange(0, len(stores)-1).Draw(rt, "process")
 			s := stores[i]
 			ops := make([]ratelimit.Op, 1)
-			peek := false
+			peek, times := false, 1
 			switch rapid.SampledFrom(actions).Draw(rt, "action") {
 			case "crash":
 				stores[i], ops = process(), nil
@@ -187,6 +199,10 @@ func TestProcessesWithLeasesTogetherAdmitNoMoreThanTheLimit(t *testing.T) {
 				ops = make([]ratelimit.Op, 2)
 			case "peek":
 				peek = true
+			case "calls":
+				times = rapid.SampledFrom([]int{4, 1, 2, 8}).Draw(rt, "times")
+			case "drain":
+				times = 60
 			}
 			if ops == nil {
 				continue
@@ -194,42 +210,48 @@ func TestProcessesWithLeasesTogetherAdmitNoMoreThanTheLimit(t *testing.T) {
 			for j := range ops {
 				p := policies[j]
 				if len(ops) == 1 {
-					p = policies[rapid.IntRange(0, 3).Draw(rt, "policy")/3]
+					p = policies[rapid.IntRange(0, 9).Draw(rt, "policy")/9]
 				}
 				cost := rapid.SampledFrom([]int64{1, 1, 1, 1, 2, 5}).Draw(rt, "cost")
 				ops[j] = ratelimit.Op{Policy: p, Key: "k", Cost: min(cost, p.Capacity()), Peek: peek}
 			}
-			before := s.Stats().Leased
-			err := s.Take(ctx, ops)
-			calls.Add(1)
-			var failed *redisstore.Error
-			switch {
-			case errors.As(err, &failed) && failed.Class == redisstore.Invalid && strings.Contains(err.Error(), "leases"):
-				continue // it costs more than a bucket that is leased has
-			case err != nil:
-				rt.Fatal(err)
-			}
-			for j := range ops {
-				p := ops[j].Policy
-				if raw := w.dump(p); p.Algorithm == ratelimit.FixedWindow && raw != "" {
-					var start int64
-					for _, b := range []byte(raw[1:8]) {
-						start = start<<8 | int64(b)
-					}
-					if windows[p.ID] == nil {
-						windows[p.ID] = map[int64]bool{}
-					}
-					windows[p.ID][start-epoch] = true
+			for range times {
+				before := s.Stats().Leased
+				err := s.Take(ctx, ops)
+				calls.Add(1)
+				var failed *redisstore.Error
+				switch {
+				case errors.As(err, &failed) && failed.Class == redisstore.Invalid && strings.Contains(err.Error(), "leases"):
+					continue // it costs more than a bucket that is leased has
+				case err != nil:
+					rt.Fatal(err)
 				}
 				at := w.exec
 				if s.Stats().Leased > before {
 					leased.Add(1)
 					at = w.now
 				}
-				if isAdmitted(ops) && !peek {
-					admitted.Add(1)
-					uses[p.ID] = append(uses[p.ID], use{at, ops[j].Cost})
+				for j := range ops {
+					p := ops[j].Policy
+					if raw := w.dump(p); p.Algorithm == ratelimit.FixedWindow && raw != "" {
+						var start int64
+						for _, b := range []byte(raw[1:8]) {
+							start = start<<8 | int64(b)
+						}
+						if windows[p.ID] == nil {
+							windows[p.ID] = map[int64]bool{}
+						}
+						windows[p.ID][start-epoch] = true
+					}
+					if isAdmitted(ops) && !peek {
+						admitted.Add(1)
+						uses[p.ID] = append(uses[p.ID], use{at, ops[j].Cost})
+					}
 				}
+				if !isAdmitted(ops) {
+					break
+				}
+				w.way = [2]int64{}
 			}
 		}
 		for _, p := range policies {
@@ -433,6 +455,7 @@ func TestALeasedPolicyIsCountedAlikeByAllCalls(t *testing.T) {
 	log := &ratelimit.Policy{ID: "log", Limit: 2, Window: time.Second}
 	bucket := &ratelimit.Policy{ID: "bucket", Algorithm: ratelimit.TokenBucket, Limit: 20, Window: time.Second}
 	short := &ratelimit.Policy{ID: "short", Limit: 2, Window: 50 * time.Millisecond}
+	part := &ratelimit.Policy{ID: "part", Algorithm: ratelimit.TokenBucket, Limit: 11, Window: time.Second}
 	small := &ratelimit.Policy{ID: "small", Algorithm: ratelimit.TokenBucket, Limit: 20, Window: time.Second, Burst: 2}
 	shadow := *log
 	shadow.Mode = ratelimit.Shadow
@@ -462,6 +485,9 @@ func TestALeasedPolicyIsCountedAlikeByAllCalls(t *testing.T) {
 	ask(ratelimit.Op{Policy: bucket, Cost: 1}, ratelimit.Op{Policy: log, Cost: 1}) // refused, and given back
 	if o := ask(ratelimit.Op{Policy: bucket, Peek: true})[0].Outcome; o.Remaining != 18 || o.ResetAfter != 0 {
 		t.Errorf("of 20 units, of which 2 come back in τ: %+v", o)
+	}
+	if o := ask(ratelimit.Op{Policy: part, Peek: true})[0].Outcome; o.Remaining != 9 {
+		t.Errorf("of 11 units, of which 1.1 come back in τ: %+v", o)
 	}
 	for _, ops := range [][]ratelimit.Op{{{Policy: bucket, Cost: 19}}, {{Policy: bucket, Cost: 19, Peek: true}}, {{Policy: log, Cost: 1}, {Policy: bucket, Cost: 19}}} {
 		var failed *redisstore.Error
@@ -664,5 +690,99 @@ func TestLeasesAreBounded(t *testing.T) {
 	before := s.Stats().Leased
 	if w.calls(s, p, 1); s.Stats().Leased != before+1 {
 		t.Error("keys that were called once took the place of one that has units")
+	}
+}
+
+// The time of a lease is counted from before its command was sent, and ends with the
+// window that it was charged in.
+func TestWhenALeaseEnds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		algorithm ratelimit.Algorithm
+		sent      int64    // of units
+		way       [2]int64 // of the command
+		ends      int64
+	}{
+		{ratelimit.SlidingLog, 5 * ms, [2]int64{0, 0}, 25 * ms},
+		{ratelimit.SlidingLog, 5 * ms, [2]int64{3 * ms, 15 * ms}, 25 * ms},
+		{ratelimit.TokenBucket, 5 * ms, [2]int64{0, 19 * ms}, 25 * ms},
+		{ratelimit.FixedWindow, 5 * ms, [2]int64{3 * ms, 15 * ms}, 25 * ms},
+		{ratelimit.FixedWindow, 90 * ms, [2]int64{0, 0}, 100 * ms},
+		{ratelimit.FixedWindow, 90 * ms, [2]int64{2 * ms, 1 * ms}, 98 * ms}, // 2 ms early, since it is not known when the server did it
+	} {
+		for _, after := range []int64{-1, 0} {
+			w := newWorld(t)
+			p := &ratelimit.Policy{ID: "p", Algorithm: c.algorithm, Limit: 20, Window: 100 * time.Millisecond}
+			w.calls(w.store, p, 1) // the window begins
+			s := w.process(10, 20*time.Millisecond, 123)
+			w.pass(c.sent - ms)
+			w.calls(s, p, 1)
+			w.pass(ms)
+			w.way = c.way
+			w.calls(s, p, 1) // takes one more
+			w.pass(c.ends + after - w.now)
+			if w.calls(s, p, 1); (s.Stats().Leased == 1) != (after < 0) {
+				t.Errorf("%+v: %d µs after its end %d calls were decided from the lease", c, after, s.Stats().Leased)
+			}
+		}
+	}
+}
+
+// What is not used of the limit where several processes lease a key that is called twice
+// as often as it may be; docs/redis.md has the table.
+func TestWhatLeasesCost(t *testing.T) {
+	t.Parallel()
+	const τ = 100 * time.Millisecond
+	for _, c := range []struct {
+		algorithm ratelimit.Algorithm
+		window    time.Duration
+		least     float64 // of the limit
+	}{
+		{ratelimit.SlidingLog, time.Second, 0.85},
+		{ratelimit.SlidingLog, 10 * time.Second, 0.9},
+		{ratelimit.FixedWindow, time.Second, 0.9},
+		{ratelimit.FixedWindow, 10 * time.Second, 0.9},
+		{ratelimit.TokenBucket, time.Second, 0.95},
+	} {
+		p := &ratelimit.Policy{ID: "p", Algorithm: c.algorithm, Limit: 1000, Window: c.window}
+		for _, processes := range []int{1, 4, 8} {
+			for _, n := range []int{10, 100} {
+				w := newWorld(t)
+				commands := 0
+				w.count = &commands
+				var stores []*redisstore.Store
+				for range processes {
+					s := redisstore.NewFakeTime(w.client, w.prefix).Remembering(64, nil)
+					stores = append(stores, s.Leasing(n, τ, func() int64 { return w.now * 1000 }))
+				}
+				random := rand.New(rand.NewPCG(1, 2))
+				const calls = 2000 // in a window
+				windows := 11      // in a second each, 10 of a log
+				if c.algorithm == ratelimit.TokenBucket || c.window > time.Second {
+					windows = 3
+				}
+				admitted := 0
+				for range windows * calls {
+					w.now += c.window.Microseconds() / calls
+					w.late = true
+					ops := []ratelimit.Op{{Policy: p, Key: "k", Cost: 1}}
+					if err := stores[random.IntN(processes)].Take(context.Background(), ops); err != nil {
+						t.Fatal(err)
+					}
+					if ops[0].Outcome.Allowed {
+						admitted++
+					}
+				}
+				most := windows * int(p.Limit)
+				if c.algorithm == ratelimit.TokenBucket {
+					most += int(p.Limit)
+				}
+				share := float64(admitted) / float64(most)
+				t.Logf("%s %v, %d processes, n = %d: %.1f%% of the limit, %.3f commands a call", c.algorithm, c.window, processes, n, 100*share, float64(commands)/float64(windows*calls))
+				if share < c.least {
+					t.Errorf("%s %v, %d processes, n = %d: %.1f%% of the limit was admitted", c.algorithm, c.window, processes, n, 100*share)
+				}
+			}
+		}
 	}
 }
