@@ -29,7 +29,8 @@ type world struct {
 	exec int64    // when the server did the last one
 	late bool     // the server's time is yet to be set
 
-	count *int // of commands
+	count     *int   // of commands
+	meanwhile func() // is done once, when the server has done a command
 }
 
 func newWorld(t testing.TB) *world {
@@ -76,6 +77,10 @@ func (w *world) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
 			w.pass(w.way[1])
 		}
+		if do := w.meanwhile; do != nil {
+			w.meanwhile = nil
+			do()
+		}
 		return err
 	}
 }
@@ -87,7 +92,7 @@ func (w *world) pass(µs int64) {
 	}
 }
 
-// process returns a process with a clock of its own, which is part of a microsecond off.
+// process returns a process with a clock of its own, in ns.
 func (w *world) process(n int, τ time.Duration, off int64) *redisstore.Store {
 	return redisstore.NewFakeTime(w.client, w.prefix).Leasing(n, τ, func() int64 { return w.now*1000 + off })
 }
@@ -268,8 +273,15 @@ func TestProcessesWithLeasesTogetherAdmitNoMoreThanTheLimit(t *testing.T) {
 func TestWhatIsGivenBackIsAsIfItHadNotBeenCharged(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
+	client, _ := sharedClient(t)
+	another := func() *fake {
+		f := &fake{t: t, client: client, prefix: fmt.Sprintf("t%d:", prefixes.Add(1))}
+		f.store = redisstore.NewFakeTime(client, f.prefix)
+		f.at(0)
+		return f
+	}
 	rapid.Check(t, func(rt *rapid.T) {
-		a, b := newFake(t), newFake(t)
+		a, b := another(), another()
 		p := leasable(rt)[0]
 		now := int64(0)
 		step := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, 3), rapid.Int64Range(0, p.Window.Microseconds()/2))
@@ -315,7 +327,7 @@ func TestWhatIsGivenBackIsAsIfItHadNotBeenCharged(t *testing.T) {
 		}
 		same := p.Algorithm != ratelimit.TokenBucket || charged == epoch+start && now == start
 		for range 4 {
-			for cost := int64(1); cost <= p.Capacity(); cost++ {
+			for _, cost := range []int64{1, 2, 3, (p.Capacity() + 1) / 2, p.Capacity()} {
 				x, y := take(a, cost, true), take(b, cost, true)
 				if same && x != y || x.Remaining > y.Remaining || x.RetryAfter < y.RetryAfter {
 					rt.Fatalf("%+v: %d of %d units given back, cost %d at %d µs: %+v, want %+v", *p, unused, units, cost, now, x, y)
@@ -326,12 +338,12 @@ func TestWhatIsGivenBackIsAsIfItHadNotBeenCharged(t *testing.T) {
 	})
 }
 
-// give is a policy of 100 units, of which none come back while a test runs.
+// hundred is a policy of 100 units, of which none come back while a test runs.
 func hundred(a ratelimit.Algorithm) *ratelimit.Policy {
 	return &ratelimit.Policy{ID: "p", Algorithm: a, Limit: 100, Window: time.Hour}
 }
 
-// calls that admit, each of one unit.
+// calls makes n calls of one unit each, and returns how many are admitted.
 func (w *world) calls(s *redisstore.Store, p *ratelimit.Policy, n int) (admitted int) {
 	w.t.Helper()
 	for range n {
@@ -428,7 +440,17 @@ func TestALeaseEndsWithAResetABlockAndAnUpdate(t *testing.T) {
 	if o := w.take(ratelimit.Op{Policy: p, Key: "k", Cost: 1, Peek: true})[0]; o.Remaining != 99 {
 		t.Errorf("after a reset and a call %d of 100 remain", o.Remaining)
 	}
-	w.calls(s, p, 3) // one is left
+	w.meanwhile = func() {
+		if err := s.Reset(ctx, p, "k"); err != nil {
+			t.Error(err)
+		}
+	}
+	w.calls(s, p, 1) // takes one more, which comes after the reset
+	before := s.Stats().Leased
+	if w.calls(s, p, 1); s.Stats().Leased != before {
+		t.Error("a unit was used that was charged before a reset")
+	}
+	w.calls(s, p, 2) // one is left
 	if err := s.Block(ctx, p, "k", time.Hour); err != nil {
 		t.Fatal(err)
 	}
