@@ -29,6 +29,7 @@ type world struct {
 	exec int64    // when the server did the last one
 	late bool     // the server's time is yet to be set
 
+	mu        sync.Mutex
 	count     *int   // of commands
 	meanwhile func() // is done once, when the server has done a command
 }
@@ -64,15 +65,17 @@ func (w *world) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if !strings.HasPrefix(cmd.Name(), "eval") {
 			return next(ctx, cmd)
 		}
+		w.mu.Lock() // Close sends several commands at a time
+		defer w.mu.Unlock()
 		if w.late {
 			w.late = false
 			w.at(w.now)
 		}
+		w.pass(w.way[0])
+		w.exec = w.now
 		if w.count != nil {
 			*w.count++
 		}
-		w.pass(w.way[0])
-		w.exec = w.now
 		err := next(ctx, cmd)
 		if err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
 			w.pass(w.way[1])
@@ -387,6 +390,48 @@ func TestUnitsThatAreNotUsedComeBackOnClose(t *testing.T) {
 		if err := one.Close(context.Background()); err != nil || w.calls(other, p, 10) != 0 {
 			t.Errorf("%s: closed twice: %v", a, err)
 		}
+	}
+}
+
+// So do those of many keys, together or apart.
+func TestUnitsOfAllKeysComeBackOnClose(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, apart := range []bool{false, true} {
+		w := newWorld(t)
+		p := hundred(ratelimit.SlidingLog)
+		s := w.process(10, time.Second, 0)
+		if apart {
+			s.Apart()
+		}
+		const keys = 150
+		for i := range 4 * keys { // 1, 2 and 4 of each are taken, and 3 are left
+			ops := []ratelimit.Op{{Policy: p, Key: fmt.Sprint(i % keys), Cost: 1}}
+			if err := s.Take(ctx, ops); err != nil || !ops[0].Outcome.Allowed {
+				t.Fatalf("%+v, %v", ops[0].Outcome, err)
+			}
+		}
+		commands := 0
+		w.count = &commands
+		if err := s.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]int{false: 3, true: keys}[apart]; commands != want {
+			t.Errorf("apart %v: %d commands, want %d", apart, commands, want)
+		}
+		for i := range keys {
+			if o := w.take(ratelimit.Op{Policy: p, Key: fmt.Sprint(i), Peek: true})[0]; o.Remaining != 96 {
+				t.Errorf("apart %v, key %d: %d of 100 remain after 4 calls", apart, i, o.Remaining)
+			}
+		}
+	}
+	w := newWorld(t)
+	s := w.process(10, time.Second, 0)
+	w.calls(s, hundred(ratelimit.SlidingLog), 4)
+	done, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := s.Close(done); !errors.Is(err, context.Canceled) {
+		t.Errorf("closed when there was no time for it: %v", err)
 	}
 }
 
