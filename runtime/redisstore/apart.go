@@ -141,6 +141,9 @@ func (s *Store) refuse(ctx context.Context, all []*part, i int) error {
 // giveBack gives back what a part was charged. It does so even if the caller has gone
 // away; what fails stays charged.
 func (s *Store) giveBack(ctx context.Context, p *part) {
+	if p.times == nil {
+		return
+	}
 	var keys []string
 	var ends []func(args []any, at time.Time) ([]any, error)
 	for i := range p.ops {
@@ -149,11 +152,11 @@ func (s *Store) giveBack(ctx context.Context, p *part) {
 			continue
 		}
 		keys = append(keys, p.keys[i])
-		if plain := isPlain(form(op.Policy)); plain {
-			reset := min(op.Outcome.ResetAfter.Microseconds(), maxWait)
+		if isPlain(form(op.Policy)) {
+			charged := unused{op.Policy, p.keys[i], op.Cost, p.times[i], op.Outcome.ResetAfter}
+			limit, capacity := limits(op.Policy, op.Limit)
 			ends = append(ends, func(args []any, _ time.Time) ([]any, error) {
-				limit, capacity := limits(op.Policy, op.Limit)
-				return append(args, form(op.Policy), limit, window(op.Policy), capacity, op.Cost, "undo", p.times[i], reset), nil
+				return charged.append(args, limit, capacity), nil
 			})
 			continue
 		}
@@ -163,7 +166,7 @@ func (s *Store) giveBack(ctx context.Context, p *part) {
 		}
 		ends = append(ends, func(args []any, at time.Time) ([]any, error) { return s.appendEnd(args, &end, at) })
 	}
-	if len(keys) == 0 || p.times == nil {
+	if len(keys) == 0 {
 		return
 	}
 	_ = s.run(context.WithoutCancel(ctx), keys, func(at time.Time) (args []any, err error) {

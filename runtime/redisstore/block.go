@@ -24,6 +24,7 @@ func (s *Store) Block(ctx context.Context, p *ratelimit.Policy, key string, d ti
 		return fmt.Errorf("redisstore: a block of %v is not between 0 and %v", d, time.Duration(ratelimit.MaxWindow))
 	}
 	defer s.refusals.forget(p.ID, key, false) // also if it is not known whether it was done
+	defer s.leases.forget(p.ID, key)
 	// Rounded up, so that no block is none.
 	µs := int64((d + time.Microsecond - 1) / time.Microsecond)
 	return s.ask(ctx, &command{script: s.blocks, keys: []string{s.key(p, key)}, args: []any{µs}})

@@ -79,11 +79,11 @@ func (s *Store) ask(ctx context.Context, c *command) error {
 		s.failures[Open].Add(1)
 		return err
 	}
-	wait := s.timeout
+	wait := s.patience(ctx)
 	early, hasty := false, false // the caller leaves before our deadline, and long before
 	if d, ok := ctx.Deadline(); ok {
 		left := time.Until(d)
-		early, hasty = left < s.timeout, left < s.timeout/10
+		early, hasty = left < wait, left < s.timeout/10
 		wait = min(wait, left)
 	}
 	c.within.start(ctx, wait)

@@ -75,11 +75,20 @@ function undo.log(op, raw)
   return latest and 'L' .. pack('>BI7I2', width, latest, before) .. table.concat(all) or ''
 end
 
--- If the bucket may have been full since, the charge has refilled.
+-- The debt was op.reset at op.from, less a part of a microsecond, and until the last
+-- charge at least what was left of that. So much of it can go as if it had never been
+-- charged: with more, the bucket would have been full in between, and what others were
+-- charged after that would go as well. Nor is it known what became of it where the pace
+-- has changed.
 function undo.bucket(op, raw)
   local time, q, r, w, l = unpack('>I7I7I4I7I4', raw, 2)
-  if #raw ~= 30 or w < 1 or l < 1 or time < op.from or max(now, time) >= op.from + op.reset then return end
+  if #raw ~= 30 or w < 1 or l < 1 then return end
+  local g, g0, passed = gcd(op.window, op.limit), gcd(w, l), time - op.from
+  if w / g0 ~= op.window / g or l / g0 ~= op.limit / g or passed < 0 or passed >= op.reset then return end
   local whole, part = muldiv(op.cost, w, l)
+  if passed > 0 and whole >= op.reset - passed - 1 then
+    whole, part = op.reset - passed - 1, 0
+  end
   q, r = q - whole, r - part
   if r < 0 then q, r = q - 1, r + l end
   if q < 0 or q + r == 0 then return '' end

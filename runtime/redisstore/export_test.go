@@ -184,3 +184,21 @@ func (s *Store) TakeTogether(ctx context.Context, ops []ratelimit.Op) (errs []er
 	}
 	return errs
 }
+
+// Leasing has s take leases by the time, in ns, that clock tells.
+func (s *Store) Leasing(n int, τ time.Duration, clock func() int64) *Store {
+	WithLease(n, τ)(s)
+	return s.Clock(clock)
+}
+
+// Clock has s go by the time, in ns, that clock tells.
+func (s *Store) Clock(clock func() int64) *Store {
+	s.clock = clock
+	return s
+}
+
+// Undo gives back units of p that were charged at a time of the server, in µs, after
+// which the key would have been as new after reset.
+func (s *Store) Undo(ctx context.Context, p *ratelimit.Policy, key string, units, charged int64, reset time.Duration) error {
+	return s.undo(ctx, []unused{{p, s.key(p, key), units, charged, reset}})
+}

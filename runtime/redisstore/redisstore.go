@@ -138,7 +138,8 @@ const (
 var defaultTimeout = DefaultTimeout
 
 // Store is a [ratelimit.Store] in Redis. It is safe for concurrent use. There is
-// nothing to close but the client, which remains the caller's.
+// nothing to close but the client, which remains the caller's, unless the Store was made
+// with WithLease.
 type Store struct {
 	client redis.UniversalClient
 	direct redis.UniversalClient // that heeds deadlines, or nil
@@ -168,7 +169,8 @@ type Store struct {
 	nodes     map[string]*breaker // by address, of a cluster or ring
 
 	refusals *refusals    // nil: none are remembered
-	clock    func() int64 // of refusals, in nanoseconds; nil: the process's
+	leases   *leases      // nil: none are taken
+	clock    func() int64 // of refusals and leases, in nanoseconds; nil: the process's
 
 	calendars sync.Map     // *calendar, by calendarKey
 	ahead     atomic.Int64 // µs by which the servers' clocks are ahead of ours, as far as calendars need to know
@@ -315,12 +317,20 @@ func NewClient(o *redis.UniversalOptions) redis.UniversalClient {
 
 // Take implements [ratelimit.Store] by one command, or where the keys live apart, one
 // for each place. There is none if the call is remembered to be refused, as
-// WithRefusalMemory says. Outcomes are set only if it
+// WithRefusalMemory says, or is admitted from a lease, as WithLease says. Outcomes are set only if it
 // returns nil. A ctx that is done is an error, and nothing is sent.
 func (s *Store) Take(ctx context.Context, ops []ratelimit.Op) error {
 	if err := s.ready(ctx); err != nil || len(ops) == 0 {
 		return err
 	}
+	if s.leases.serves(ops) {
+		return s.takeLeased(ctx, ops)
+	}
+	return s.decide(ctx, ops)
+}
+
+// decide decides ops from the memory of refusals or by the server.
+func (s *Store) decide(ctx context.Context, ops []ratelimit.Op) error {
 	if s.refusals == nil || ops[0].Peek {
 		_, err := s.take(ctx, ops)
 		return err
@@ -340,6 +350,14 @@ func (s *Store) Take(ctx context.Context, ops []ratelimit.Op) error {
 // take has the server decide ops. It returns for how long their keys stay locked, if
 // that is known.
 func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Duration, err error) {
+	if s.leases != nil {
+		var space [4]*ratelimit.Policy
+		asked, err := s.leases.restate(ops, space[:0])
+		if err != nil {
+			return nil, s.count(Invalid, err)
+		}
+		defer restore(ops, asked)
+	}
 	if len(ops) == 1 && isCommon(&ops[0]) {
 		return nil, s.ask(ctx, commonCommand(s, ops))
 	}
@@ -390,6 +408,7 @@ func (s *Store) Reset(ctx context.Context, p *ratelimit.Policy, key string) erro
 		return err
 	}
 	defer s.refusals.forget(p.ID, key, false) // also if it is not known whether it was done
+	defer s.leases.forget(p.ID, key)
 	return s.ask(ctx, &command{keys: []string{s.key(p, key)}})
 }
 

@@ -13,6 +13,9 @@ type Stats struct {
 	// Remembered is the number of calls that were refused without the server, which
 	// had refused them before. They are not among the Answers.
 	Remembered int64
+	// Leased is the number of calls that were admitted without the server, from units that
+	// WithLease took. They are not among the Answers.
+	Leased int64
 	// Failures is the number of those that ended in an Error, by class. All classes
 	// are there.
 	Failures map[Class]int64
@@ -48,6 +51,9 @@ func (s *Store) Stats() Stats {
 	}
 	if s.refusals != nil {
 		stats.Remembered = s.refusals.hits.Load()
+	}
+	if s.leases != nil {
+		stats.Leased = s.leases.hits.Load()
 	}
 	for class, n := range s.failures {
 		stats.Failures[class] = n.Load()
