@@ -32,6 +32,7 @@ type contestant struct {
 	name  string
 	floor bool
 	allow limiter
+	warm  bool // it has to see calls for some time to be as fast as it gets
 	// refuse is allow with a policy of one call in the window.
 	refuse limiter
 
@@ -76,6 +77,7 @@ func contestants(addr, prefix string) (all []*contestant, closeAll func() error,
 	add(&contestant{name: ours, allow: own(client(), prefix, one), refuse: own(client(), prefix, []ratelimit.Policy{bucket("refuse", 1)})})
 	add(&contestant{name: oursThree, allow: own(client(), prefix, []ratelimit.Policy{bucket("a", limit), bucket("b", limit), bucket("c", limit)})})
 
+	add(&contestant{name: oursLeased, warm: true, allow: own(client(), prefix+"leased", one, redisstore.WithLease(100, time.Minute))})
 	add(&contestant{name: oursPiped, allow: own(client(), prefix, one, redisstore.WithPipelines(2))})
 
 	rr := redis_rate.NewLimiter(client())
@@ -125,11 +127,12 @@ func contestants(addr, prefix string) (all []*contestant, closeAll func() error,
 
 // Names that the targets are about.
 const (
-	minimal   = "minimal GCRA, EVALSHA"
-	ours      = "ratelimitgen"
-	oursThree = "ratelimitgen, three policies"
-	oursPiped = "ratelimitgen, WithPipelines(2)"
-	redisRate = "redis_rate"
+	minimal    = "minimal GCRA, EVALSHA"
+	ours       = "ratelimitgen"
+	oursThree  = "ratelimitgen, three policies"
+	oursPiped  = "ratelimitgen, WithPipelines(2)"
+	oursLeased = "ratelimitgen, WithLease(100, 1m)"
+	redisRate  = "redis_rate"
 )
 
 // own is our limiter: key counts for all of the policies.

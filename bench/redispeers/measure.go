@@ -47,6 +47,16 @@ func (s settings) measure(ctx context.Context, all []*contestant) error {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
+	for _, c := range all {
+		warm := s
+		warm.slice *= 30
+		if !c.warm {
+			continue
+		}
+		if _, err := warm.inParallel(ctx, c.allow, keys); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
 	for range s.rounds {
 		for _, c := range all {
 			if err := s.round(ctx, c, keys); err != nil {
@@ -244,6 +254,8 @@ func (s settings) print(w io.Writer, all []*contestant) (met bool, err error) {
 		{"server's time of three policies, of one", between(by[oursThree], us, server), 1.6},
 		{"redis_rate's throughput, of ours", ratio(rr.parallel, us.parallel), 1 / 1.05},
 		{"redis_rate's throughput, of ours WithPipelines(2)", ratio(rr.parallel, by[oursPiped].parallel), 1.0 / 4},
+		{"redis_rate's throughput, of ours WithLease(100, 1m)", ratio(rr.parallel, by[oursLeased].parallel), 1.0 / 20},
+		{"commands of a leased call", report.Median(of(by[oursLeased].admitted, commands)), 0.02},
 		{"refused call, of redis_rate's", ratio(of(us.refused, took), of(rr.refused, took)), 0.01},
 		{"commands of an admitted call", report.Median(of(us.admitted, commands)), 1},
 		{"commands of a refused call", report.Median(of(us.refused, commands)), 0.05},

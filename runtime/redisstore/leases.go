@@ -59,7 +59,7 @@ func WithLease(n int, τ time.Duration) Option {
 // Bounds of what is leased.
 const (
 	// leasedKeys is the largest number of keys that have units.
-	leasedKeys = 8192
+	leasedKeys = 1 << 16
 	// leaseWays is the number of places where a key's can be.
 	leaseWays = 4
 	// leaseWaits is how often a call waits until units were taken by another one.
