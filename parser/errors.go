@@ -81,6 +81,13 @@ func errAmbiguousWord(a *directive.Assignment) diag.Diagnostic {
 		Message: fmt.Sprintf("%[1]s is both a word of %[2]s and a parameter; write #%[1]s for the parameter, or call it otherwise", a.Value.Text, a.Name)}
 }
 
+// errShadows reports a name in a directive for several methods that means one thing here
+// and another elsewhere.
+func errShadows(v *directive.Value, name, method, kind string) diag.Diagnostic {
+	return diag.Diagnostic{Pos: v.Pos(0), EndCol: v.Pos(len(v.Text)).Col, Code: "ambiguous-name",
+		Message: fmt.Sprintf("%[1]s is a %[3]s of the package, and in %[2]s a parameter, which it would mean there; call the parameter otherwise, or write #%[1]s if it is meant", name, method, kind)}
+}
+
 func errOffWithoutLimit(d *directive.Directive, typ string) diag.Diagnostic {
 	return at(d, "off-without-limit", "off has no effect: no limit on type %s covers this method", typ)
 }

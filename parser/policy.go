@@ -211,6 +211,17 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 			diags.Add(errLockCopied(e.value, types.TypeString(t, types.RelativeTo(b.pkg.Types))))
 		}
 	}
+	if l.Key != nil && p.KeyExpr != nil {
+		b.checkShadows(l, l.Key, scope, p.KeyExpr.Nodes(), &diags)
+	}
+	for _, e := range []struct {
+		value *directive.Value
+		expr  *keyexpr.Expr
+	}{{l.CostExpr, p.CostExpr}, {l.MaxExpr, p.MaxExpr}, {l.When, p.When}, {l.Unless, p.Unless}, {l.Count, p.CountExpr}, {l.CostAfter, p.CostAfterExpr}} {
+		if e.expr != nil {
+			b.checkShadows(l, e.value, scope, []keyexpr.Node{e.expr.Node}, &diags)
+		}
+	}
 	if p.MaxExpr != nil && l.Algorithm == ratelimit.TimeQuota && !isNamed(types.Unalias(p.MaxExpr.Node.Type()), "time", "Duration") {
 		diags.Add(errQuotaType(l.MaxExpr, types.TypeString(p.MaxExpr.Node.Type(), types.RelativeTo(b.pkg.Types))))
 	}
@@ -227,6 +238,39 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 	}
 	b.noteBuilds(p)
 	return p, diags
+}
+
+// checkShadows reports names in an expression for several methods that are those of
+// parameters of this one, and of something that the package declares. Who wrote max=limit
+// in the defaults means one limit, and not what callers of one method say.
+func (b *builder) checkShadows(l *directive.Limit, v *directive.Value, scope *keyexpr.Scope, nodes []keyexpr.Node, diags *diag.List) {
+	if at := v.Pos(0); !l.OfType && at.File == l.Directive.Pos.File && at.Line == l.Directive.Pos.Line {
+		return // it stands on the method, whose parameters are in sight
+	}
+	seen := map[string]bool{}
+	for _, n := range nodes {
+		keyexpr.Contains(n, func(n keyexpr.Node) bool {
+			param, ok := n.(*keyexpr.Param)
+			if !ok || seen[param.Var.Name()] || strings.Contains(v.Text, "#"+param.Var.Name()) {
+				return false
+			}
+			name := param.Var.Name()
+			seen[name] = true
+			kind := ""
+			switch b.pkg.Types.Scope().Lookup(name).(type) {
+			case *types.Const:
+				kind = "constant"
+			case *types.Var:
+				kind = "variable"
+			case *types.Func:
+				kind = "function"
+			default:
+				return false
+			}
+			diags.Add(errShadows(v, name, scope.Method, kind))
+			return false
+		})
+	}
 }
 
 // constants returns the values of the expressions of p that are the same in every call.
