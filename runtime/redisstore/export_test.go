@@ -39,8 +39,8 @@ var (
 
 // NewFakeTime is New with a store that lives in the time of the key <prefix>now, and
 // remembers no refusals, since that runs by another time.
-func NewFakeTime(client redis.UniversalClient, prefix string) *Store {
-	s := New(client, WithPrefix(prefix), WithRefusalMemory(0))
+func NewFakeTime(client redis.UniversalClient, prefix string, opts ...Option) *Store {
+	s := New(client, append(opts, WithPrefix(prefix), WithRefusalMemory(0))...)
 	s.script, s.blocks = fakeTimeScript, fakeTimeBlockScript
 	return s
 }
