@@ -52,6 +52,12 @@ func (s *Store) Remembering(entries int, clock func() int64) *Store {
 	return s
 }
 
+// WithWall has s take its process for one where it is the time that wall tells.
+func (s *Store) WithWall(wall func() time.Time) *Store {
+	s.wall = wall
+	return s
+}
+
 // Recalls reports whether s refuses ops without the server.
 func (s *Store) Recalls(ops []ratelimit.Op) bool { return s.refusals.recall(ops, s.now()) }
 

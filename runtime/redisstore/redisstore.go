@@ -170,8 +170,9 @@ type Store struct {
 	refusals *refusals    // nil: none are remembered
 	clock    func() int64 // of refusals, in nanoseconds; nil: the process's
 
-	calendars sync.Map     // *calendar, by calendarKey
-	ahead     atomic.Int64 // µs by which the servers' clocks are ahead of ours, as far as calendars need to know
+	calendars sync.Map         // *calendar, by calendarKey
+	wall      func() time.Time // nil: the process's
+	ahead     atomic.Int64     // µs by which the servers' clocks are ahead of ours, as far as calendars need to know
 }
 
 var (
