@@ -334,7 +334,7 @@ func TestEightProcessesAreDecidedOneAfterTheOther(t *testing.T) {
 	ctx := context.Background()
 	rounds, calls := 1, 30
 	if longFaults() {
-		rounds = 20
+		rounds = 12
 	}
 	client, _ := sharedClient(t)
 	workers := startWorkers(t, 8)
@@ -411,7 +411,7 @@ func TestEightProcessesTogetherGetNoMoreThanTheLimit(t *testing.T) {
 	workers := startWorkers(t, 8)
 	length := 700 * time.Millisecond
 	if longFaults() {
-		length = 20 * time.Second
+		length = 10 * time.Second
 	}
 	for _, p := range policies() {
 		p.Limit, p.Window = 20, 100*time.Millisecond
