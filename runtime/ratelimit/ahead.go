@@ -64,8 +64,16 @@ func (c *counter) due(r *record, t int64) {
 		c.algorithm.charge(r, a)
 	}
 	o.ahead = slices.Delete(o.ahead, 0, n)
-	if len(o.ahead) == 0 && o.block <= t {
+	switch {
+	case len(o.ahead) > 0:
+	case o.block <= t:
 		r.orders = nil
+	case t >= c.clearsAside(r):
+		// What else r says is forgotten as if the key were not blocked: a new bucket may be
+		// less than full, and one that was full at another limit not be so at this one.
+		last, off := r.last, r.off
+		r.renew()
+		r.last, r.off, r.orders = last, off, o
 	}
 }
 
@@ -141,6 +149,9 @@ func (c *counter) earliest(r *record, a ask, from int64) int64 {
 	} else if r.orders != nil || a.off != r.off {
 		later = r.clone()
 		c.moved(later, a.t, a.off)
+		if b, ok := c.algorithm.(*bucket); ok && b.isNew(later) {
+			b.fill(later, a)
+		}
 	}
 	a.t += from
 	for {

@@ -251,3 +251,23 @@ func TestOrdersMoveWithTheClock(t *testing.T) {
 		}
 	}
 }
+
+// What a key is told while it is blocked is what holds when that is over.
+func TestBlockedKeyIsToldWhatHoldsAfterTheBlock(t *testing.T) {
+	t.Parallel()
+	// A new bucket is empty, and does not begin to fill while the key is blocked.
+	r := newReserver(t, ratelimit.Policy{Algorithm: ratelimit.TokenBucket, Limit: 5, Window: time.Minute, Initial: ratelimit.Empty})
+	block(t, r.gate, time.Second)
+	if d := r.take(false, charge(1)); d.RetryAfter != 12*time.Second {
+		t.Errorf("an empty bucket: %+v", d)
+	}
+	// One that is full by then at the limit of its last call is so at any.
+	r = newReserver(t, ratelimit.Policy{Algorithm: ratelimit.TokenBucket, Dynamic: true, Window: time.Minute})
+	at := func(limit int64) ratelimit.Charge { return ratelimit.Charge{Key: []byte("k"), Cost: 3, Limit: limit} }
+	r.take(true, at(30))
+	block(t, r.gate, time.Minute)
+	r.clock.Advance(6 * time.Second)
+	if d := r.take(false, at(3)); d.RetryAfter != 54*time.Second {
+		t.Errorf("a bucket that was full at another limit: %+v", d)
+	}
+}

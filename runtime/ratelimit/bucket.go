@@ -47,11 +47,15 @@ type bucket struct {
 
 // missing returns the level at a's time.
 func (b *bucket) missing(r *record, a ask) level {
-	if r == &blank {
+	if b.isNew(r) {
 		return level{whole: b.born(a)}
 	}
 	return b.refilled(level{r.used, r.part}, r.base, a)
 }
+
+// isNew reports whether r says nothing of the bucket, also if it says that the key is
+// blocked: calls that are refused so do not begin a bucket.
+func (b *bucket) isNew(r *record) bool { return r.base == longAgo }
 
 // born returns how many tokens a new bucket misses.
 func (b *bucket) born(a ask) int64 {
@@ -158,7 +162,7 @@ func (b *bucket) remaining(r *record, a ask) int64 {
 
 func (b *bucket) wait(r *record, a ask) int64 {
 	base := r.base
-	if r == &blank {
+	if b.isNew(r) {
 		base = a.t
 	}
 	return b.until(b.missing(r, a), a.capacity-a.cost, base, a)

@@ -143,6 +143,11 @@ func (c *counter) clears(r *record) int64 {
 		c.due(later, never)
 		return max(c.clears(later), o.block)
 	}
+	return c.clearsAside(r)
+}
+
+// clearsAside is clears without the orders of r.
+func (c *counter) clearsAside(r *record) int64 {
 	at := c.algorithm.clearAt(r)
 	if r.locks > 0 {
 		unlock := r.unlock

@@ -24,6 +24,9 @@ import (
 // while the call waits, the error is ctx.Err(): nothing is charged, and those behind
 // move up.
 //
+// With a Store, the first call in line asks it when it was told to and once a second at
+// least, so that what another process gives back or resets is seen.
+//
 // Calls that do not wait, and calls under other keys that share one of the
 // counters, may be admitted meanwhile. Wait sleeps by the time of the process, also
 // if the limiter has a Clock.
@@ -68,9 +71,14 @@ func (g *gate) acquireWait(ctx context.Context, charges []Charge) (Permit, error
 	return Permit{}, err
 }
 
-// storePoll is how often a call that waits asks a store whether something was given
-// back.
-const storePoll = 50 * time.Millisecond
+// A call that waits asks a store again when it was told to. Other processes may give back,
+// reset keys and lift blocks earlier, and do not say so: it asks once a second at least,
+// and where calls end, the first times sooner: after firstLook, and each time twice that.
+// Only the first in a queue asks.
+const (
+	firstLook = 50 * time.Millisecond
+	lastLook  = time.Second
+)
 
 // waiters are the calls of a gate that wait, in one queue for each list of keys.
 type waiters struct {
@@ -188,7 +196,7 @@ func (g *gate) line(ctx context.Context, charges []Charge, c *call, p *patience)
 	case <-never:
 		return ctx.Err()
 	}
-	for {
+	for look := firstLook; ; look = min(2*look, lastLook) {
 		if err := g.decide(ctx, charges, c); err != nil {
 			return err
 		}
@@ -200,8 +208,7 @@ func (g *gate) line(ctx context.Context, charges []Charge, c *call, p *patience)
 		}
 		sleep := c.decision.RetryAfter
 		if g.store != nil {
-			// Other processes may give back, and do not say so.
-			sleep = min(sleep, max(c.least, storePoll))
+			sleep = min(sleep, max(min(c.least, lastLook), look))
 		}
 		if !p.end.IsZero() {
 			sleep = min(sleep, time.Until(p.end))

@@ -89,20 +89,22 @@ func (g agenda) fresh(p *ratelimit.Policy, t int64) bool {
 // come, what says nothing any more is forgotten.
 func (g agenda) settled(p *ratelimit.Policy, t int64) agenda {
 	g = g.due(p, t)
-	if g.fresh(p, t) {
+	switch {
+	case g.fresh(p, t):
 		return agenda{}
+	case len(g.ahead) == 0 && g.past.fresh(p, t):
+		return agenda{block: g.block}
 	}
 	return g
 }
 
 func (g agenda) outcome(p *ratelimit.Policy, t int64, a asked, allowed bool) ratelimit.Outcome {
-	known := g.past.known() || len(g.ahead) > 0 || g.block > t
-	g = g.begun(p, t, a)
 	o := ratelimit.Outcome{Allowed: allowed}
-	o.Remaining = least(a.capacity, func(n int64) bool { return !g.admits(p, t, asked{n + 1, a.limit, a.capacity}) })
-	if known {
+	if g.past.known() || len(g.ahead) > 0 || g.block > t {
 		o.ResetAfter = micros(least(horizon, func(d int64) bool { return g.fresh(p, t+d) }))
 	}
+	g = g.begun(p, t, a)
+	o.Remaining = least(a.capacity, func(n int64) bool { return !g.admits(p, t, asked{n + 1, a.limit, a.capacity}) })
 	if !allowed {
 		o.RetryAfter = micros(least(horizon, func(d int64) bool { return g.admits(p, t+d, a) }))
 	}
@@ -364,10 +366,7 @@ func (r *reserving) step() {
 			r.cancel(rapid.IntRange(max(0, len(r.made)-5), len(r.made)-1).Draw(r.rt, "which"))
 		}
 	case 5:
-		// Of a bucket that is not full when it is new, a refusal while the key is blocked
-		// does not begin it, so that no wait is known.
-		short := slices.ContainsFunc(r.policies, func(p ratelimit.Policy) bool { return p.Initial != 0 })
-		if rapid.Bool().Draw(r.rt, "block") && !short {
+		if rapid.Bool().Draw(r.rt, "block") {
 			r.block(keys, rapid.Int64Range(0, span).Draw(r.rt, "for"))
 		}
 	case 6:

@@ -62,7 +62,7 @@ func (c *calendar) around(at time.Time) *[5]time.Time {
 // asked once more, and later calls know.
 func (s *Store) run(ctx context.Context, keys []string, arguments func(at time.Time) ([]any, error), read func(*command) error) error {
 	for again := false; ; again = true {
-		args, err := arguments(time.Now().Add(time.Duration(s.ahead.Load()) * time.Microsecond))
+		args, err := arguments(s.wallClock().Add(time.Duration(s.ahead.Load()) * time.Microsecond))
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
@@ -71,8 +71,16 @@ func (s *Store) run(ctx context.Context, keys []string, arguments func(at time.T
 		if !found || again {
 			return err
 		}
-		s.ahead.Store(now - time.Now().UnixMicro())
+		s.ahead.Store(now - s.wallClock().UnixMicro())
 	}
+}
+
+// wallClock returns the time of the process, which only calendars look at.
+func (s *Store) wallClock() time.Time {
+	if s.wall != nil {
+		return s.wall()
+	}
+	return time.Now()
 }
 
 // serverTime returns the time that the script said that it has no window for.

@@ -39,8 +39,8 @@ var (
 
 // NewFakeTime is New with a store that lives in the time of the key <prefix>now, and
 // remembers no refusals, since that runs by another time.
-func NewFakeTime(client redis.UniversalClient, prefix string) *Store {
-	s := New(client, WithPrefix(prefix), WithRefusalMemory(0))
+func NewFakeTime(client redis.UniversalClient, prefix string, opts ...Option) *Store {
+	s := New(client, append(opts, WithPrefix(prefix), WithRefusalMemory(0))...)
 	s.script, s.blocks = fakeTimeScript, fakeTimeBlockScript
 	return s
 }
@@ -49,6 +49,12 @@ func NewFakeTime(client redis.UniversalClient, prefix string) *Store {
 func (s *Store) Remembering(entries int, clock func() int64) *Store {
 	s.refusals = newRefusals(entries)
 	s.clock = func() int64 { return clock() * 1000 }
+	return s
+}
+
+// WithWall has s take its process for one where it is the time that wall tells.
+func (s *Store) WithWall(wall func() time.Time) *Store {
+	s.wall = wall
 	return s
 }
 
@@ -201,4 +207,30 @@ func (s *Store) Clock(clock func() int64) *Store {
 // which the key would have been as new after reset.
 func (s *Store) Undo(ctx context.Context, p *ratelimit.Policy, key string, units, charged int64, reset time.Duration) error {
 	return s.undo(ctx, []unused{{p, s.key(p, key), units, charged, reset}})
+}
+
+// Previous has s, a store in fake time, ask the script of an earlier version, with the
+// arguments that its processes make.
+func (s *Store) Previous(source string) *Previous {
+	s.script = newScript(fakeTime + source)
+	return &Previous{s}
+}
+
+// Previous is a store of an earlier version.
+type Previous struct{ store *Store }
+
+// Take is Take of that version, for keys that live together. Its replies had four numbers
+// for each op.
+func (p *Previous) Take(ctx context.Context, ops []ratelimit.Op) error {
+	keys := make([]string, len(ops))
+	for i := range ops {
+		keys[i] = p.store.key(ops[i].Policy, ops[i].Key)
+	}
+	return p.store.run(ctx, keys, func(at time.Time) ([]any, error) { return p.store.arguments(ops, at) },
+		func(c *command) error { return readOutcomes(c.reply, ops) })
+}
+
+// End is End of that version.
+func (p *Previous) End(ctx context.Context, ends []ratelimit.End) error {
+	return p.store.End(ctx, ends)
 }

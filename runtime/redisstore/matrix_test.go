@@ -165,6 +165,13 @@ func (r *report) add(fault string, f *traffic, note string) {
 		f.percentile(0.99).Seconds()*1000, f.percentile(1).Seconds()*1000, recovery, f.most, note))
 }
 
+// addDecisions adds a row of calls that the store decided all, at no speed to speak of.
+func (r *report) addDecisions(fault string, decisions, wrong int, note string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rows = append(r.rows, fmt.Sprintf("%s\t%d\t%d\t0\t0\t-\t-\t-\t-\t%s", fault, decisions, wrong, note))
+}
+
 func (r *report) print() {
 	if !longFaults() {
 		return

@@ -172,8 +172,9 @@ type Store struct {
 	leases   *leases      // nil: none are taken
 	clock    func() int64 // of refusals and leases, in nanoseconds; nil: the process's
 
-	calendars sync.Map     // *calendar, by calendarKey
-	ahead     atomic.Int64 // µs by which the servers' clocks are ahead of ours, as far as calendars need to know
+	calendars sync.Map         // *calendar, by calendarKey
+	wall      func() time.Time // nil: the process's
+	ahead     atomic.Int64     // µs by which the servers' clocks are ahead of ours, as far as calendars need to know
 }
 
 var (

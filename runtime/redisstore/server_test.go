@@ -145,6 +145,9 @@ func TestMain(m *testing.M) {
 	if addr := os.Getenv(hammerEnv); addr != "" {
 		hammer(addr)
 	}
+	if os.Getenv(workerEnv) != "" {
+		work()
+	}
 	logging.Disable() // go-redis's reports of the failures that tests provoke
 	code := m.Run()
 	if shared != nil {
