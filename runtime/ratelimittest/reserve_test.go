@@ -74,6 +74,17 @@ func (g agenda) begun(p *ratelimit.Policy, t int64, a asked) agenda {
 	return g
 }
 
+// booked returns the agenda with a call that is to come. Where calls were cancelled, it
+// may come before one that was reserved earlier.
+func (g agenda) booked(c charge) agenda {
+	i := len(g.ahead)
+	for i > 0 && g.ahead[i-1].at > c.at {
+		i--
+	}
+	g.ahead = slices.Insert(slices.Clone(g.ahead), i, c)
+	return g
+}
+
 // earliest returns after how long a call is admitted.
 func (g agenda) earliest(p *ratelimit.Policy, t int64, a asked) int64 {
 	g = g.begun(p, t, a)
@@ -266,14 +277,7 @@ func (r *reserving) decide(keys []string, costs []int64, within int64, peek bool
 		case allowed && wait == 0:
 			after.past = g.past.charged(p, r.now, a, 0)
 		case allowed:
-			after = g.begun(p, r.now, a)
-			after.ahead = slices.Clone(after.ahead)
-			c := charge{at: r.now + wait, cost: a.cost, units: a.cost, asked: a, call: r.calls}
-			j := len(after.ahead)
-			for j > 0 && after.ahead[j-1].at > c.at {
-				j--
-			}
-			after.ahead = slices.Insert(after.ahead, j, c)
+			after = g.begun(p, r.now, a).booked(charge{at: r.now + wait, cost: a.cost, units: a.cost, asked: a, call: r.calls})
 		case !ok && r.now >= g.block:
 			after.past = g.past.refused(p, r.now, a)
 		}
@@ -504,8 +508,7 @@ func (g agenda) decided(p *ratelimit.Policy, t, cost, within int64, call int) (a
 	case allowed && wait == 0:
 		g.past = g.past.charged(p, t, a, 0)
 	case allowed:
-		g = g.begun(p, t, a)
-		g.ahead = append(slices.Clip(g.ahead), charge{at: t + wait, cost: cost, units: cost, asked: a, call: call})
+		g = g.begun(p, t, a).booked(charge{at: t + wait, cost: cost, units: cost, asked: a, call: call})
 	case t >= g.block:
 		g.past = g.past.refused(p, t, a)
 	}
