@@ -24,8 +24,8 @@ func emptyTest(n Node) (text Node, holds bool) {
 		return nil, false
 	}
 	if v.Kind() == constant.String {
-		if constant.StringVal(v) == "" && (op == "==" || op == "!=") {
-			return x, op == "=="
+		if constant.StringVal(v) == "" && op != "<" && op != ">=" {
+			return x, op == "==" || op == "<="
 		}
 		return nil, false
 	}

@@ -28,12 +28,13 @@ type checker struct {
 	bound    []*binding
 	elems    []*Local                  // those that # has stood for; the last is the innermost
 	instead  map[*ast.UnaryNode]string // what to write if "not" stands before no condition
+	negated  map[ast.Node]bool         // what stands behind "not"
 	elvis    map[ast.Node]string       // what to write for a choice, by its condition
 	problems []Problem
 }
 
 func newChecker(src string, s *Scope) *checker {
-	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}, elvis: map[ast.Node]string{}}
+	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}, negated: map[ast.Node]bool{}, elvis: map[ast.Node]string{}}
 	var hidden []string
 	for _, name := range []string{"append", "bool", "byte", "false", "float64", "int", "int64", "len", "nil", "string", "true", "uint64"} {
 		if s.Pkg != nil && s.Pkg.Scope().Lookup(name) != nil {
@@ -204,6 +205,7 @@ func (c *checker) value(n ast.Node) Node {
 // unary checks -x, +x and not x.
 func (c *checker) unary(n *ast.UnaryNode) Node {
 	if n.Operator == "!" || n.Operator == "not" {
+		c.negated[n.Node] = true
 		x := c.expr(n.Node)
 		if write := c.instead[n]; write != "" && x != nil && keyKindOf(x.Type()) != Boolean {
 			c.at(n, notBefore, n.Operator, c.quote(n.Node), c.typeName(x.Type()), write)

@@ -146,6 +146,11 @@ var (
 	bothHold        = rule{"constant-expression", "%s never holds: it has a condition and its opposite; leave one out"}
 	itselfAlways    = rule{"constant-expression", "%s always holds: a value is compared with itself"}
 	itselfNever     = rule{"constant-expression", "%s never holds: a value is compared with itself"}
+	noneLeft        = rule{"constant-expression", "%s never holds: no value is within all its bounds; correct one, or write or"}
+	noneLeftOut     = rule{"constant-expression", "%s always holds: every value is within one of its bounds; correct one, or write and"}
+	beyondBounds    = rule{"constant-expression", "%s %s: %s is %s; correct the bound"}
+	holdsWhereAny   = rule{"constant-expression", "%s holds wherever %s has a value, which is %s; correct the bound, or compare with nil"}
+	emptyPart       = rule{"constant-expression", "%s %s: empty text is in every text; write another%s"}
 	neverEmptyText  = rule{"constant-expression", "%s %s holds: %s is never empty text; leave it out"}
 	absentNotEmpty  = rule{"constant-expression", "%s %s holds: %s is absent where there is none, and never empty text; write %s"}
 	emptyInList     = rule{"constant-expression", "%s is never empty text; %s"}
