@@ -185,6 +185,10 @@ func (c *checker) value(n ast.Node) Node {
 	case *ast.SliceNode:
 		c.at(n, notSupported, "a part of a list or text", "select one element, as in split(s, \":\")[0], or use a function of the package")
 	case *ast.ArrayNode:
+		if i := c.text.at[c.text.span(n).from]; i > 0 && c.text.tokens[i-1].Value == "not" && c.local("not") != nil {
+			c.at(n, notIndexed, c.quote(n))
+			break
+		}
 		c.at(n, tupleInside)
 	case *ast.MapNode:
 		c.at(n, notSupported, "a map literal", "use a function of the package")
@@ -332,11 +336,17 @@ func (c *checker) integer(n ast.Node) Node {
 	if x == nil {
 		return nil
 	}
+	if k, ok := x.(*Const); ok && k.Name != "" && isUntyped(k.typ) && IsFloat(k.typ) && constant.ToInt(k.Value).Kind() == constant.Int {
+		// As in Go, const million = 1e6 is an integer where one is wanted.
+		return &Const{Value: constant.ToInt(k.Value), Name: k.Name, untyped: true, typ: types.Typ[types.UntypedInt]}
+	}
 	if !isInteger(x.Type()) {
 		hint := ""
 		switch {
 		case keyKindOf(x.Type()) == Text:
 			hint = "; len(" + c.quote(n) + ") is the number of its characters"
+		case hasFraction(x):
+			hint = "; write int(floor(" + c.quote(n) + "))"
 		case IsFloat(x.Type()):
 			hint = "; write int(" + c.quote(n) + ")"
 		}
@@ -344,6 +354,13 @@ func (c *checker) integer(n ast.Node) Node {
 		return nil
 	}
 	return x
+}
+
+// hasFraction reports whether n is a constant, and no literal, that Go does not make an
+// integer of.
+func hasFraction(n Node) bool {
+	v := ConstValue(n)
+	return v != nil && IsFloat(n.Type()) && !literal(n) && constant.ToInt(v).Kind() != constant.Int
 }
 
 // number checks n as an integer or a float.

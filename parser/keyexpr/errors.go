@@ -35,6 +35,7 @@ var (
 	ambiguousMethod = rule{"ambiguous-name", "request.%[1]s is both the caller's and the parameter's; write #request.%[1]s for the parameter's, or %[1]s for the caller's"}
 	ambiguousLookup = rule{"ambiguous-name", "request.%[1]s is both the caller's and the parameter's; write #request.%[1]s for the parameter's, or give the parameter another name for the caller's"}
 	isImport        = rule{"not-in-scope", "%s is an imported package; only functions of the annotated package can be called: write one that calls it"}
+	importedName    = rule{"not-in-scope", "%s is of another package and cannot be named here; declare %s of this package: %s"}
 	goFunction      = rule{"not-in-scope", "%s is a package, and only functions of the annotated package can be called: %s"}
 	limitWord       = rule{"unknown-name", "%s stands alone as max, not within an expression; %s"}
 	isType          = rule{"not-a-value", "%s is a type, not a value"}
@@ -68,6 +69,7 @@ var (
 	globalAlone   = rule{"global-not-alone", "global means all calls together and cannot be combined; leave it out"}
 	nestedTuple   = rule{"nested-tuple", "a tuple cannot stand inside a tuple; write its elements one after the other"}
 	tupleInside   = rule{"not-supported", "an array stands for a tuple and must be the whole key, or stand behind in: x in [a, b]"}
+	notIndexed    = rule{"not-supported", "not negates what is behind it; write #not%s for the parameter"}
 	letInList     = rule{"not-supported", "let does not reach beyond a comma; write let x = ...; [a, b]"}
 	onePrefix     = rule{"prefix-length", "addresses are grouped by two lengths, for IPv4 and IPv6; write %s/%s/64"}
 	onlyAddresses = rule{"prefix-length", "%[1]s is no address, and only addresses are grouped; write %[1]s"}
@@ -88,6 +90,7 @@ var (
 	notKey          = rule{"not-a-key", "%s is %s, not text, an integer or a boolean; %s"}
 	mixedKey        = rule{"not-a-key", "type parameter %s can be more than one of text, signed integer, unsigned integer and boolean; use a function of the package that returns text"}
 	notInteger      = rule{"not-an-integer", "%s is %s, not an integer%s"}
+	fraction        = rule{"not-an-integer", "%s is a constant with a fraction, which Go does not make an integer of; write int(floor(%s))"}
 	notNumber       = rule{"not-a-number", "%s is %s, not a number%s"}
 	notNumbers      = rule{"not-a-number", "the elements of %s are %s, not numbers; say what to add: sum(%s, %s)"}
 	notList         = rule{"not-a-list", "%s is %s; %s takes a slice or an array"}

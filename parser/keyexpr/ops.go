@@ -174,6 +174,9 @@ func (c *checker) comparison(n *ast.BinaryNode) Node {
 	if x == nil || y == nil {
 		return nil
 	}
+	if keyKindOf(x.Type()) == Text && keyKindOf(y.Type()) == Text && !c.neverEmpty(n, &Binary{Op: n.Operator, X: x, Y: y, typ: typBool}) {
+		return nil // also if the types differ, as with a named constant
+	}
 	b := c.compare(n, x, y)
 	if b == nil {
 		return nil
