@@ -158,6 +158,7 @@ var (
 	absentNotEmpty  = rule{"constant-expression", "%s %s holds: %s is absent where there is none, and never empty text; write %s"}
 	emptyInList     = rule{"constant-expression", "%s is never empty text; %s"}
 	emptyNotAbsent  = rule{"empty-not-absent", "%s does not look for an absent value, which differs from empty text; write %s for both"}
+	absentChosen    = rule{"empty-not-absent", "%s %s where %s is absent, so that %s is chosen there and is absent too; write %s"}
 	neverBehind     = rule{"constant-expression", "%s never holds where %s %s: it asks for a part of what is nil there; %s"}
 	absentArm       = rule{"constant-expression", "%s is absent where %s %s, the only place where it is chosen; swap the alternatives"}
 	constantElem    = rule{"constant-expression", "%s is the same for every call that has a key, as without a value there is no %s either; leave it out"}
