@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/parser/lexer"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 )
@@ -244,6 +245,10 @@ func (c *checker) defaults(n, left, right ast.Node, notEmpty bool, sub func(ast.
 	if l == nil || r == nil {
 		return nil
 	}
+	if write := c.elvisFirst(left, right); write != "" && isElvis(n) && keyKindOf(l.Type()) != Boolean && keyKindOf(r.Type()) == Boolean {
+		c.at(n, elvisLast, write)
+		return nil
+	}
 	emptyText := mayBeEmptyText(l)
 	if !l.MayBeAbsent() && !mayBeNil(l) && !(notEmpty && emptyText) {
 		hint := ""
@@ -288,6 +293,24 @@ func (c *checker) defaults(n, left, right ast.Node, notEmpty bool, sub func(ast.
 		return nil
 	}
 	return &Default{Alts: alts, typ: typ}
+}
+
+// elvisFirst writes "left ?: right" with what right, a comparison without parentheses,
+// compares as the default; "" if right is something else.
+func (c *checker) elvisFirst(left, right ast.Node) string {
+	if i := c.text.at[c.text.bare(right).from]; i > 0 && c.text.tokens[i-1].Is(lexer.Bracket, "(") {
+		return ""
+	}
+	for {
+		b, ok := right.(*ast.BinaryNode)
+		switch {
+		case !ok:
+			return ""
+		case isComparison(b):
+			return "(" + c.quote(left) + " ?: " + c.quote(b.Left) + ") " + b.Operator + " " + c.quote(b.Right)
+		}
+		right = b.Left
+	}
 }
 
 // settled reports whether no alternative is taken that is empty text.

@@ -166,6 +166,7 @@ var (
 	constantPart    = rule{"constant-expression", "%s is the same for every call; leave it out"}
 	chained         = rule{"not-supported", "comparisons cannot be chained; write a < b and b < c"}
 	mixedDefault    = rule{"expression-syntax", "?? beside another operator needs parentheses: %s"}
+	elvisLast       = rule{"expression-syntax", "?: takes all that is behind it as the default; write %s"}
 	beanRef         = rule{"spel-syntax", "there are no beans; call a function of the package: name(x)"}
 	typeRef         = rule{"spel-syntax", "%s is not supported; call a function of the package: name(x)"}
 	typeCall        = rule{"spel-syntax", "%s is not supported; write %s"}

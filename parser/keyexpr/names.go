@@ -53,6 +53,10 @@ func (c *checker) identifier(n *ast.IdentifierNode) Node {
 		c.at(n, noResults, name)
 		return nil
 	}
+	if name == "principal" || name == "authentication" {
+		c.at(n, javaName, name, springNames[name])
+		return nil
+	}
 	if name == "null" {
 		c.at(n, nullWord)
 		return nil
