@@ -133,6 +133,8 @@ func integerHint(a *Assignment, o *Option) string {
 		return ": write " + m[1] + strings.Repeat("0", int(m[2][0]-'0'))
 	case strings.HasPrefix(text, "+"):
 		return ": remove the +"
+	case o.Type == Integer && token.IsIdentifier(text):
+		return ": write the number, as only max, cost and cost-after take the name of a constant"
 	}
 	return ""
 }

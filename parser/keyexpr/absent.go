@@ -1,6 +1,7 @@
 package keyexpr
 
 import (
+	"cmp"
 	"go/constant"
 	"go/token"
 	"go/types"
@@ -24,8 +25,8 @@ func emptyTest(n Node) (text Node, holds bool) {
 		return nil, false
 	}
 	if v.Kind() == constant.String {
-		if constant.StringVal(v) == "" && (op == "==" || op == "!=") {
-			return x, op == "=="
+		if constant.StringVal(v) == "" && op != "<" && op != ">=" {
+			return x, op == "==" || op == "<="
 		}
 		return nil, false
 	}
@@ -76,6 +77,51 @@ func (c *checker) neverEmpty(n *ast.BinaryNode, b *Binary) (ok bool) {
 	return false
 }
 
+// unset returns the value that n asks whether it is empty text, an empty list or zero;
+// holds tells whether n holds then. The value is nil if n is no such question.
+func unset(n Node) (x Node, holds bool) {
+	if x, holds = emptyTest(n); x != nil {
+		return x, holds
+	}
+	b, ok := n.(*Binary)
+	if !ok || ordering[b.Op] == 0 {
+		return nil, false
+	}
+	x, v, op := b.X, ConstValue(b.Y), b.Op
+	if v == nil {
+		x, v, op = b.Y, ConstValue(b.X), mirrored[b.Op]
+	}
+	if v == nil || ConstValue(x) != nil || !isInteger(x.Type()) {
+		return nil, false
+	}
+	zero := constant.MakeInt64(0)
+	if op == "<" || op == ">=" {
+		zero = constant.MakeInt64(1)
+	}
+	if !constant.Compare(v, token.EQL, zero) {
+		return nil, false
+	}
+	return x, op == "==" || op == "<=" || op == "<"
+}
+
+// absentTogether reports whether n is absent wherever x is, or wherever what x is a part
+// of is nil.
+func absentTogether(n, x Node) bool {
+	if absentWith(n, x) {
+		return true
+	}
+	p := parent(x)
+	if b, ok := x.(*Builtin); ok && b.Name == "len" {
+		// The length of what is nil is 0, unlike that of a field of what is nil.
+		if f, ok := b.Args[0].(*Field); ok && len(f.Path) == 1 {
+			if p = f.X; !mayBeNil(p) {
+				p = parent(p)
+			}
+		}
+	}
+	return p != nil && absentWith(n, p)
+}
+
 // elvisOf returns what to write for x != "" ? x : y, or x == "" ? y : x; "" if n is
 // something else.
 func (c *checker) elvisOf(n *ast.ConditionalNode) string {
@@ -84,6 +130,9 @@ func (c *checker) elvisOf(n *ast.ConditionalNode) string {
 		return ""
 	}
 	for _, x := range []ast.Node{cond.Left, cond.Right} {
+		if l, ok := x.(*ast.BuiltinNode); ok && l.Name == "len" && len(l.Arguments) == 1 {
+			x = l.Arguments[0]
+		}
 		switch text := c.quote(x); {
 		case text == c.quote(n.Exp1):
 			return c.operand(x) + " ?: " + c.operand(n.Exp2)
@@ -94,27 +143,51 @@ func (c *checker) elvisOf(n *ast.ConditionalNode) string {
 	return ""
 }
 
-// emptyChoice warns of n, which chooses another value where text is empty, but not where
-// it is absent.
+// emptyChoice warns of n, which chooses another value where a value is empty or zero, but
+// not where it is absent: the alternative chosen there is absent with it.
 func (c *checker) emptyChoice(n *ast.ConditionalNode, cond, then, other Node) {
-	x, holds := emptyTest(cond)
+	x, holds := unset(cond)
 	if x == nil || !x.MayBeAbsent() {
 		return
 	}
-	if op := cond.(*Binary).Op; !holds && op != "!=" {
+	op := cond.(*Binary).Op
+	if !holds && op != "!=" {
 		return // len(x) > 0 does not hold where x is absent
 	}
+	chosen := n.Exp1
 	if holds {
-		then = other
+		then, other, chosen = other, then, n.Exp2
 	}
-	if !same(x, then) {
+	if text, _ := emptyTest(cond); text != nil && same(x, then) {
+		c.at(n, emptyNotAbsent, c.quote(n.Cond), cmp.Or(c.elvisOf(n), "x ?: y")).Warning = true
 		return
 	}
-	write := c.elvisOf(n)
-	if write == "" {
-		write = "x ?: y"
+	if hasCall(cond) || hasCall(then) || !absentTogether(then, x) || absentTogether(other, x) {
+		return
 	}
-	c.at(n, emptyNotAbsent, c.quote(n.Cond), write).Warning = true
+	verdict := "does not hold"
+	if !holds {
+		verdict = "holds"
+	}
+	// What is compared gets a default.
+	b, ok := n.Cond.(*ast.BinaryNode)
+	if !ok {
+		return
+	}
+	at, zero := b.Left, "0"
+	if ConstValue(cond.(*Binary).X) != nil {
+		at = b.Right
+	}
+	if keyKindOf(cond.(*Binary).X.Type()) == Text {
+		zero = `""`
+	}
+	write := "(" + c.operand(at) + " ?? " + zero + ")"
+	if at == b.Left {
+		write += " " + b.Operator + " " + c.quote(b.Right)
+	} else {
+		write = c.quote(b.Left) + " " + b.Operator + " " + write
+	}
+	c.at(n, absentChosen, c.quote(n.Cond), verdict, c.quote(at), c.quote(chosen), write).Warning = true
 }
 
 // absentWith reports whether n is absent wherever x is absent or nil, as all is that is

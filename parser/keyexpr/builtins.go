@@ -321,6 +321,10 @@ func (c *checker) integerConversion(n ast.Node, name string, t types.Type, args 
 		return nil
 	}
 	if float {
+		if hasFraction(x) {
+			c.at(a, fraction, c.quote(a), c.quote(a))
+			return nil
+		}
 		x = asFloat(x)
 	}
 	if v := ConstValue(x); v != nil {

@@ -29,7 +29,7 @@ func (c *checker) call(n *ast.CallNode) Node {
 				return c.floatConversion(n, name, n.Arguments)
 			}
 		}
-		c.notFunction(callee, name)
+		c.notFunction(callee, name, n.Arguments)
 	case *ast.MemberNode:
 		return c.methodCall(n, callee)
 	case *ast.ChainNode:
@@ -47,12 +47,14 @@ func (c *checker) call(n *ast.CallNode) Node {
 }
 
 // notFunction reports the call of a name that is no function.
-func (c *checker) notFunction(n ast.Node, name string) {
+func (c *checker) notFunction(n ast.Node, name string, args []ast.Node) {
 	switch _, isType := c.packageObject(name).(*types.TypeName); {
 	case isType:
 		c.at(n, typeConversion, name)
 	case c.known(name) || strings.HasPrefix(name, "#"):
 		c.at(n, notCallable, name)
+	case c.springCall(name, args) != "":
+		c.at(n, javaName, name, c.springCall(name, args))
 	default:
 		valid := slices.Clone(builtins)
 		if c.scope.Pkg != nil {

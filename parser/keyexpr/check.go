@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/parser/lexer"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 )
@@ -28,12 +29,13 @@ type checker struct {
 	bound    []*binding
 	elems    []*Local                  // those that # has stood for; the last is the innermost
 	instead  map[*ast.UnaryNode]string // what to write if "not" stands before no condition
+	negated  map[ast.Node]bool         // what stands behind "not"
 	elvis    map[ast.Node]string       // what to write for a choice, by its condition
 	problems []Problem
 }
 
 func newChecker(src string, s *Scope) *checker {
-	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}, elvis: map[ast.Node]string{}}
+	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}, negated: map[ast.Node]bool{}, elvis: map[ast.Node]string{}}
 	var hidden []string
 	for _, name := range []string{"append", "bool", "byte", "false", "float64", "int", "int64", "len", "nil", "string", "true", "uint64"} {
 		if s.Pkg != nil && s.Pkg.Scope().Lookup(name) != nil {
@@ -184,6 +186,10 @@ func (c *checker) value(n ast.Node) Node {
 	case *ast.SliceNode:
 		c.at(n, notSupported, "a part of a list or text", "select one element, as in split(s, \":\")[0], or use a function of the package")
 	case *ast.ArrayNode:
+		if i := c.text.at[c.text.span(n).from]; i > 0 && c.text.tokens[i-1].Value == "not" && c.local("not") != nil {
+			c.at(n, notIndexed, c.quote(n))
+			break
+		}
 		c.at(n, tupleInside)
 	case *ast.MapNode:
 		c.at(n, notSupported, "a map literal", "use a function of the package")
@@ -204,6 +210,7 @@ func (c *checker) value(n ast.Node) Node {
 // unary checks -x, +x and not x.
 func (c *checker) unary(n *ast.UnaryNode) Node {
 	if n.Operator == "!" || n.Operator == "not" {
+		c.negated[n.Node] = true
 		x := c.expr(n.Node)
 		if write := c.instead[n]; write != "" && x != nil && keyKindOf(x.Type()) != Boolean {
 			c.at(n, notBefore, n.Operator, c.quote(n.Node), c.typeName(x.Type()), write)
@@ -236,6 +243,10 @@ func (c *checker) defaults(n, left, right ast.Node, notEmpty bool, sub func(ast.
 	}
 	r := sub(right)
 	if l == nil || r == nil {
+		return nil
+	}
+	if write := c.elvisFirst(left, right); write != "" && isElvis(n) && keyKindOf(l.Type()) != Boolean && keyKindOf(r.Type()) == Boolean {
+		c.at(n, elvisLast, write)
 		return nil
 	}
 	emptyText := mayBeEmptyText(l)
@@ -284,6 +295,24 @@ func (c *checker) defaults(n, left, right ast.Node, notEmpty bool, sub func(ast.
 	return &Default{Alts: alts, typ: typ}
 }
 
+// elvisFirst writes "left ?: right" with what right, a comparison without parentheses,
+// compares as the default; "" if right is something else.
+func (c *checker) elvisFirst(left, right ast.Node) string {
+	if i := c.text.at[c.text.bare(right).from]; i > 0 && c.text.tokens[i-1].Is(lexer.Bracket, "(") {
+		return ""
+	}
+	for {
+		b, ok := right.(*ast.BinaryNode)
+		switch {
+		case !ok:
+			return ""
+		case isComparison(b):
+			return "(" + c.quote(left) + " ?: " + c.quote(b.Left) + ") " + b.Operator + " " + c.quote(b.Right)
+		}
+		right = b.Left
+	}
+}
+
 // settled reports whether no alternative is taken that is empty text.
 func settled(alts []Alt) bool {
 	return !slices.ContainsFunc(alts, func(a Alt) bool {
@@ -330,11 +359,17 @@ func (c *checker) integer(n ast.Node) Node {
 	if x == nil {
 		return nil
 	}
+	if k, ok := x.(*Const); ok && k.Name != "" && isUntyped(k.typ) && IsFloat(k.typ) && constant.ToInt(k.Value).Kind() == constant.Int {
+		// As in Go, const million = 1e6 is an integer where one is wanted.
+		return &Const{Value: constant.ToInt(k.Value), Name: k.Name, untyped: true, typ: types.Typ[types.UntypedInt]}
+	}
 	if !isInteger(x.Type()) {
 		hint := ""
 		switch {
 		case keyKindOf(x.Type()) == Text:
 			hint = "; len(" + c.quote(n) + ") is the number of its characters"
+		case hasFraction(x):
+			hint = "; write int(floor(" + c.quote(n) + "))"
 		case IsFloat(x.Type()):
 			hint = "; write int(" + c.quote(n) + ")"
 		}
@@ -342,6 +377,13 @@ func (c *checker) integer(n ast.Node) Node {
 		return nil
 	}
 	return x
+}
+
+// hasFraction reports whether n is a constant, and no literal, that Go does not make an
+// integer of.
+func hasFraction(n Node) bool {
+	v := ConstValue(n)
+	return v != nil && IsFloat(n.Type()) && !literal(n) && constant.ToInt(v).Kind() != constant.Int
 }
 
 // number checks n as an integer or a float.

@@ -35,6 +35,7 @@ var (
 	ambiguousMethod = rule{"ambiguous-name", "request.%[1]s is both the caller's and the parameter's; write #request.%[1]s for the parameter's, or %[1]s for the caller's"}
 	ambiguousLookup = rule{"ambiguous-name", "request.%[1]s is both the caller's and the parameter's; write #request.%[1]s for the parameter's, or give the parameter another name for the caller's"}
 	isImport        = rule{"not-in-scope", "%s is an imported package; only functions of the annotated package can be called: write one that calls it"}
+	importedName    = rule{"not-in-scope", "%s is of another package and cannot be named here; declare %s of this package: %s"}
 	goFunction      = rule{"not-in-scope", "%s is a package, and only functions of the annotated package can be called: %s"}
 	limitWord       = rule{"unknown-name", "%s stands alone as max, not within an expression; %s"}
 	isType          = rule{"not-a-value", "%s is a type, not a value"}
@@ -68,6 +69,7 @@ var (
 	globalAlone   = rule{"global-not-alone", "global means all calls together and cannot be combined; leave it out"}
 	nestedTuple   = rule{"nested-tuple", "a tuple cannot stand inside a tuple; write its elements one after the other"}
 	tupleInside   = rule{"not-supported", "an array stands for a tuple and must be the whole key, or stand behind in: x in [a, b]"}
+	notIndexed    = rule{"not-supported", "not negates what is behind it; write #not%s for the parameter"}
 	letInList     = rule{"not-supported", "let does not reach beyond a comma; write let x = ...; [a, b]"}
 	onePrefix     = rule{"prefix-length", "addresses are grouped by two lengths, for IPv4 and IPv6; write %s/%s/64"}
 	onlyAddresses = rule{"prefix-length", "%[1]s is no address, and only addresses are grouped; write %[1]s"}
@@ -88,6 +90,7 @@ var (
 	notKey          = rule{"not-a-key", "%s is %s, not text, an integer or a boolean; %s"}
 	mixedKey        = rule{"not-a-key", "type parameter %s can be more than one of text, signed integer, unsigned integer and boolean; use a function of the package that returns text"}
 	notInteger      = rule{"not-an-integer", "%s is %s, not an integer%s"}
+	fraction        = rule{"not-an-integer", "%s is a constant with a fraction, which Go does not make an integer of; write int(floor(%s))"}
 	notNumber       = rule{"not-a-number", "%s is %s, not a number%s"}
 	notNumbers      = rule{"not-a-number", "the elements of %s are %s, not numbers; say what to add: sum(%s, %s)"}
 	notList         = rule{"not-a-list", "%s is %s; %s takes a slice or an array"}
@@ -146,10 +149,16 @@ var (
 	bothHold        = rule{"constant-expression", "%s never holds: it has a condition and its opposite; leave one out"}
 	itselfAlways    = rule{"constant-expression", "%s always holds: a value is compared with itself"}
 	itselfNever     = rule{"constant-expression", "%s never holds: a value is compared with itself"}
+	noneLeft        = rule{"constant-expression", "%s never holds: no value is within all its bounds; correct one, or write or"}
+	noneLeftOut     = rule{"constant-expression", "%s always holds: every value is within one of its bounds; correct one, or write and"}
+	beyondBounds    = rule{"constant-expression", "%s %s: %s is %s; correct the bound"}
+	holdsWhereAny   = rule{"constant-expression", "%s holds wherever %s has a value, which is %s; correct the bound, or compare with nil"}
+	emptyPart       = rule{"constant-expression", "%s %s: empty text is in every text; write another%s"}
 	neverEmptyText  = rule{"constant-expression", "%s %s holds: %s is never empty text; leave it out"}
 	absentNotEmpty  = rule{"constant-expression", "%s %s holds: %s is absent where there is none, and never empty text; write %s"}
 	emptyInList     = rule{"constant-expression", "%s is never empty text; %s"}
 	emptyNotAbsent  = rule{"empty-not-absent", "%s does not look for an absent value, which differs from empty text; write %s for both"}
+	absentChosen    = rule{"empty-not-absent", "%s %s where %s is absent, so that %s is chosen there and is absent too; write %s"}
 	neverBehind     = rule{"constant-expression", "%s never holds where %s %s: it asks for a part of what is nil there; %s"}
 	absentArm       = rule{"constant-expression", "%s is absent where %s %s, the only place where it is chosen; swap the alternatives"}
 	constantElem    = rule{"constant-expression", "%s is the same for every call that has a key, as without a value there is no %s either; leave it out"}
@@ -157,6 +166,7 @@ var (
 	constantPart    = rule{"constant-expression", "%s is the same for every call; leave it out"}
 	chained         = rule{"not-supported", "comparisons cannot be chained; write a < b and b < c"}
 	mixedDefault    = rule{"expression-syntax", "?? beside another operator needs parentheses: %s"}
+	elvisLast       = rule{"expression-syntax", "?: takes all that is behind it as the default; write %s"}
 	beanRef         = rule{"spel-syntax", "there are no beans; call a function of the package: name(x)"}
 	typeRef         = rule{"spel-syntax", "%s is not supported; call a function of the package: name(x)"}
 	typeCall        = rule{"spel-syntax", "%s is not supported; write %s"}

@@ -65,12 +65,16 @@ func (c *checker) inLiteral(n *ast.BinaryNode, array *ast.ArrayNode, x Node) Nod
 				c.at(e, repeatedInList, c.quote(e))
 				continue
 			}
-			if text, _ := emptyTest(b); text != nil && !mayBeEmptyText(text) && ConstValue(b.X) == nil {
+			if text, _ := emptyTest(b); text != nil && !mayBeEmptyText(text) {
+				at := n.Left
+				if ConstValue(b.X) != nil {
+					at = e
+				}
 				write := "leave it out"
 				if text.MayBeAbsent() {
-					write += ", and ask " + c.operand(n.Left) + " == nil beside it"
+					write += ", and ask " + c.operand(at) + " " + map[bool]string{false: "==", true: "!="}[c.negated[n]] + " nil beside it"
 				}
-				c.at(e, emptyInList, c.quote(n.Left), write)
+				c.at(e, emptyInList, c.quote(at), write)
 				continue
 			}
 			in.X = b.X

@@ -26,6 +26,7 @@ import (
 )
 
 type TenantID string
+type Role string
 type Region int32
 type Acct struct {
 	ID      string
@@ -87,6 +88,8 @@ func count(xs []string) int                       { return len(xs) }
 const shards = 16
 const ratio = 1.5
 const zero = 0
+const million = 1e6
+const anonymous Role = ""
 
 var defaultTenant = "x"
 var user2 = "x"
@@ -105,6 +108,7 @@ func (s *Service) Find(err string) (*Acct, bool) { return nil, false }
 func (s *Service) Hide(err, result string) (int, error) { return 0, nil }
 func (s *Service) Ask(ctx context.Context, request *Asked) error { return nil }
 func (s *Service) Stop() {}
+func (s *Service) Not(not bool, id string) error { return nil }
 func (s *Service) Handle(request *Req, r *http.Request) error { return nil }
 
 type Store[K ~string | ~int, N ~int | ~int64, V any, S ~string] struct{}

@@ -2,6 +2,7 @@ package keyexpr
 
 import (
 	"go/constant"
+	"go/token"
 	"go/types"
 	"slices"
 	"strconv"
@@ -50,6 +51,10 @@ func (c *checker) identifier(n *ast.IdentifierNode) Node {
 	}
 	if c.isResult(name) {
 		c.at(n, noResults, name)
+		return nil
+	}
+	if name == "principal" || name == "authentication" {
+		c.at(n, javaName, name, springNames[name])
 		return nil
 	}
 	if name == "null" {
@@ -132,6 +137,40 @@ func (c *checker) params(prefix string) []string {
 // imported reports whether name is that of an imported package.
 func (c *checker) imported(name string) bool {
 	return slices.Contains(c.scope.Imports, name) || c.scope.Pkg != nil && slices.ContainsFunc(c.scope.Pkg.Imports(), func(p *types.Package) bool { return p.Name() == name })
+}
+
+// importedMember reports a constant or variable of another package; ok is false if n is
+// something else.
+func (c *checker) importedMember(n *ast.MemberNode) (ok bool) {
+	id, ok := n.Node.(*ast.IdentifierNode)
+	member := memberName(n)
+	if !ok || c.text.indexed(n) || !token.IsExported(member) {
+		return false
+	}
+	name := c.text.name(id)
+	if c.known(name) || !c.imported(name) && !strings.Contains(goPackages, " "+name+" ") {
+		return false
+	}
+	what, keyword := "a constant", "const"
+	if c.scope.Pkg != nil {
+		for _, p := range c.scope.Pkg.Imports() {
+			if p.Name() != name {
+				continue
+			}
+			switch p.Scope().Lookup(member).(type) {
+			case *types.Var:
+				what, keyword = "a variable", "var"
+			case *types.Func, *types.TypeName:
+				return false
+			}
+		}
+	}
+	own := strings.ToLower(member[:1]) + member[1:]
+	for c.known(own) {
+		own += "Value"
+	}
+	c.at(n, importedName, c.quote(n), what, keyword+" "+own+" = "+c.quote(n))
+	return true
 }
 
 // hashed checks #name: a parameter, the receiver, or SpEL's names for them.
@@ -282,6 +321,9 @@ func memberName(n *ast.MemberNode) string {
 func (c *checker) member(n *ast.MemberNode) Node {
 	if x, ok := c.special(n); ok {
 		return x
+	}
+	if c.importedMember(n) {
+		return nil
 	}
 	x := c.expr(n.Node)
 	if x == nil {

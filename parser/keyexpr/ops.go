@@ -99,6 +99,14 @@ func (c *checker) textOperator(n *ast.BinaryNode) Node {
 	if x == nil || y == nil {
 		return nil
 	}
+	if v := ConstValue(y); v != nil && constant.StringVal(v) == "" && literal(y) {
+		verdict, hint := "always holds", ""
+		if x.MayBeAbsent() {
+			verdict, hint = "holds wherever "+c.quote(n.Left)+" has a value", ", or "+c.operand(n.Left)+" != nil"
+		}
+		c.at(n, emptyPart, c.quote(n), verdict, hint)
+		return nil
+	}
 	return &Builtin{Name: n.Operator, Args: []Node{c.settle(n.Left, x), c.settle(n.Right, y)}, typ: typBool}
 }
 
@@ -123,6 +131,10 @@ func (c *checker) logical(n *ast.BinaryNode) Node {
 		return nil
 	}
 	if r, ok := pointless(op, operands(op, x), operands(op, y)); ok {
+		c.at(n, r, c.quote(n))
+		return nil
+	}
+	if r, ok := decided(op, append(operands(op, x), operands(op, y)...)); ok {
 		c.at(n, r, c.quote(n))
 		return nil
 	}
@@ -162,6 +174,9 @@ func (c *checker) comparison(n *ast.BinaryNode) Node {
 	if x == nil || y == nil {
 		return nil
 	}
+	if keyKindOf(x.Type()) == Text && keyKindOf(y.Type()) == Text && !c.neverEmpty(n, &Binary{Op: n.Operator, X: x, Y: y, typ: typBool}) {
+		return nil // also if the types differ, as with a named constant
+	}
 	b := c.compare(n, x, y)
 	if b == nil {
 		return nil
@@ -170,7 +185,7 @@ func (c *checker) comparison(n *ast.BinaryNode) Node {
 		c.at(n, r, c.quote(n))
 		return nil
 	}
-	if !c.neverEmpty(n, b) {
+	if !c.neverEmpty(n, b) || !c.outOfBounds(n, b) {
 		return nil
 	}
 	return b

@@ -68,10 +68,36 @@ func (c *checker) javaMethod(n *ast.MemberNode, t types.Type, name string, args 
 	}
 	for _, m := range javaMethods {
 		if m.name == name && m.args == len(args) && slices.Contains(strings.Fields(m.of), sort) {
+			if name == "matches" {
+				return c.operand(n.Node) + " matches " + c.wholePattern(args[0])
+			}
 			return c.filled(m.here, slices.Concat([]ast.Node{n.Node}, args))
 		}
 	}
 	return ""
+}
+
+// wholePattern writes the regular expression n so that it matches the whole text, as
+// Java's do.
+func (c *checker) wholePattern(n ast.Node) string {
+	text := c.operand(n)
+	if _, ok := n.(*ast.StringNode); !ok {
+		return text
+	}
+	before, inner, after := "", text[1:len(text)-1], ""
+	if !strings.HasPrefix(inner, "^") {
+		before = "^"
+	}
+	if !strings.HasSuffix(inner, "$") {
+		after = "$"
+	}
+	if strings.Contains(inner, "|") {
+		if before == "" || after == "" {
+			return text
+		}
+		before, after = "^(?:", ")$"
+	}
+	return text[:1] + before + inner + after + text[len(text)-1:]
 }
 
 // filled returns what to write, in which $x, $y and $z stand for the arguments.
@@ -140,6 +166,29 @@ var springNames = map[string]string{
 	"target":         "#root.target",
 	"methodName":     "#root.methodName",
 	"this":           "the name of a parameter, or # inside any(...), map(...) and their like",
+}
+
+// springCalls are what Spring Security has in scope, with what to write instead.
+var springCalls = map[string]string{
+	"hasRole":         "role == $x",
+	"hasAuthority":    "role == $x",
+	"hasAnyRole":      "role in [$all]",
+	"hasAnyAuthority": "role in [$all]",
+	"isAuthenticated": "user != nil",
+	"isAnonymous":     "user == nil",
+}
+
+// springCall returns what to write for a call of Spring Security's, "" if it is none.
+func (c *checker) springCall(name string, args []ast.Node) string {
+	write := springCalls[name]
+	if len(args) == 0 && strings.Contains(write, "$") {
+		return ""
+	}
+	all := make([]string, len(args))
+	for i, a := range args {
+		all[i] = c.quote(a)
+	}
+	return c.filled(strings.ReplaceAll(write, "$all", strings.Join(all, ", ")), args)
 }
 
 // rootHints say what to write for members of SpEL's #root.

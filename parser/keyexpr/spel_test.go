@@ -130,7 +130,7 @@ func TestConstantExpressionsAreRefused(t *testing.T) {
 		{"cost", "-5", constantCost.code}, {"cost", "max(1, 2)", constantCost.code}, {"cost", "len('abc')", constantCost.code},
 		{"when", "ratio > 1.0", ""}, {"when", "shards > 4", ""}, {"when", "id == 'a'", ""}, {"when", "user == 'x'", ""}, {"count", "err != nil", ""},
 		{"when", "#root.methodName == 'Do'", ""}, {"when", "defaultTenant == 'x'", ""}, {"when", "small(5) == ''", ""},
-		{"cost", "shards", ""}, {"cost", "shards * 2", ""}, {"cost", "int(ratio)", ""}, {"cost", "max(shards, 100)", ""},
+		{"cost", "shards", ""}, {"cost", "shards * 2", ""}, {"cost", "int(floor(ratio))", ""}, {"cost", "max(shards, 100)", ""},
 		{"key", "'x'", constantKey.code}, {"key", "lower('X')", constantKey.code}, {"key", "[1, 2]", constantKey.code}, {"key", "1 + 1", constantKey.code},
 		{"key", "shards", "warning"}, {"key", "#root.methodName", "warning"}, {"key", "['x', shards]", "warning"}, {"key", "['x', id]", ""}, {"key", "defaultTenant", ""},
 	} {

@@ -328,6 +328,11 @@ func isWord(op string) bool {
 	return false
 }
 
+// binaryWord reports whether op is a word that stands between two operands alone.
+func binaryWord(op string) bool {
+	return isWord(op) && op != "not" && op != "let" && op != "if" && op != "else"
+}
+
 // isName reports whether word i, an operator for expr, is the name of something
 // here: where an operand must stand, and for "not", "let" and "if", which may begin
 // an operand, if none follows.
@@ -341,6 +346,9 @@ func (c *checker) isName(i int, operand bool) bool {
 	}
 	switch next := c.next(i); next.Kind {
 	case lexer.Operator:
+		if binaryWord(next.Value) {
+			return !c.known(next.Value) // which is no operand, then
+		}
 		return next.Value != "!" && next.Value != "-" && next.Value != "+" && next.Value != "#" && !isWord(next.Value)
 	case lexer.Bracket:
 		return strings.Contains(")]}", next.Value)
