@@ -3,14 +3,15 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 var (
-	blockSource = readSource("block.lua")
-	blockScript = newScript(blockSource)
+	blockSource = sync.OnceValue(func() string { return readSource("block.lua") })
+	blockScript = sync.OnceValue(func() *script { return newScript(blockSource()) })
 )
 
 // Block implements [ratelimit.Blocker]. What the key has counted stays. The server's user

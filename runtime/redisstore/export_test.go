@@ -33,8 +33,8 @@ local redis = {
 `
 
 var (
-	fakeTimeScript      = newScript(fakeTime + takeSource)
-	fakeTimeBlockScript = newScript(fakeTime + blockSource)
+	fakeTimeScript      = newScript(fakeTime + takeSource())
+	fakeTimeBlockScript = newScript(fakeTime + blockSource())
 )
 
 // NewFakeTime is New with a store that lives in the time of the key <prefix>now, and

@@ -269,8 +269,8 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 	_, single := client.(*redis.Client)
 	s := &Store{
 		client:      client,
-		script:      takeScript,
-		blocks:      blockScript,
+		script:      takeScript(),
+		blocks:      blockScript(),
 		prefix:      DefaultPrefix,
 		sharded:     !single,
 		timeout:     defaultTimeout,

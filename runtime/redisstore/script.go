@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,9 +19,10 @@ import (
 //go:embed *.lua
 var sources embed.FS
 
+// The scripts, once they are needed. A program that links this package need not use it.
 var (
-	takeSource = joinSources()
-	takeScript = newScript(takeSource)
+	takeSource = sync.OnceValue(joinSources)
+	takeScript = sync.OnceValue(func() *script { return newScript(takeSource()) })
 )
 
 // joinSources returns the script, which is in several files. Those of all
