@@ -339,7 +339,9 @@ func (c *counter) outcome(e *entry, g *ring, t, cost int64, allowed bool) Outcom
 	switch c.rule {
 	case tokenBucket:
 		q, r := c.after(e, t, 0)
-		o.Remaining = c.count(t+c.fillQ-q, c.fillR-r)
+		if allowed || cost != 1 { // or there is none, which need not be counted
+			o.Remaining = c.count(t+c.fillQ-q, c.fillR-r)
+		}
 		if reset = q - t; r > 0 {
 			reset++
 		}
