@@ -109,7 +109,7 @@ func TestVersionsOfTheScriptShareAStore(t *testing.T) {
 				t.Fatal(err)
 			}
 			rapid.Check(t, func(rt *rapid.T) {
-				mixed, new, old := newVersions(t, client, source), newVersions(t, client, source), newVersions(t, client, source)
+				mixed, next, old := newVersions(t, client, source), newVersions(t, client, source), newVersions(t, client, source)
 				changed := *policy
 				p := &changed
 				// Beside a policy that may refuse, so that the call is decided as one.
@@ -129,7 +129,7 @@ func TestVersionsOfTheScriptShareAStore(t *testing.T) {
 							p.Limit = rapid.Int64Range(2, 8).Draw(rt, "limit")
 						}
 					}
-					all := []*versions{mixed, new, old}
+					all := []*versions{mixed, next, old}
 					if err := at(client, now, all); err != nil {
 						rt.Fatal(err)
 					}
@@ -137,7 +137,7 @@ func TestVersionsOfTheScriptShareAStore(t *testing.T) {
 					if rapid.Bool().Draw(rt, "old") {
 						turn = mixed.old
 					}
-					deciders := []decider{turn, new.store, old.old}
+					deciders := []decider{turn, next.store, old.old}
 					var said [3]string
 					if len(running) > 0 && rapid.IntRange(0, 2).Draw(rt, "ends") == 0 {
 						n := rapid.IntRange(0, len(running)-1).Draw(rt, "which")
