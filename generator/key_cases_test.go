@@ -273,6 +273,7 @@ var keyCases = []keyCase{
 
 	{expr: "req.Acct?.ID ?? 'none'", want: [3]string{"a1", "none", "none"}},
 	{expr: "(req.Acct?.ID ?? 'none') + '!'", want: [3]string{"a1!", "none!", "none!"}},
+	{expr: "req.Amount < 9007199254740992", want: [3]string{"true", "-", "true"}},
 	{expr: "lower(req?.User ?? noTenant)", want: [3]string{"ann", "none", ""}, vm: "named text"},
 	{expr: "let z = req?.User ?: noTenant; [z, z == 'NONE']", want: [3]string{"ann|false", "NONE|true", "NONE|true"}, vm: "named text"},
 	{expr: "(req?.Acct?.ID ?? noTenant) + '!'", want: [3]string{"a1!", "NONE!", "NONE!"}, vm: "named text"},

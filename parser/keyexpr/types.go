@@ -370,8 +370,12 @@ func representable(v constant.Value, t types.Type) bool {
 			least := constant.UnaryOp(minus, constant.Shift(constant.MakeInt64(1), shl, uint(bits(b)-1)), 0)
 			return constant.BitLen(v) < bits(b) || constant.Compare(v, eql, least)
 		case b.Info()&types.IsFloat != 0:
-			// Beyond, not every integer is a float.
-			return constant.BitLen(v) <= map[types.BasicKind]int{types.Float32: 24, types.Float64: 53}[b.Kind()]
+			// Beyond 24 and 53 bits, not every integer is a float.
+			_, exact := constant.Float64Val(v)
+			if b.Kind() == types.Float32 {
+				_, exact = constant.Float32Val(v)
+			}
+			return exact
 		}
 	}
 	return false
