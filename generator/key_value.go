@@ -353,7 +353,7 @@ func (k *keyCode) call(b *block, n *keyexpr.Call) val {
 		x := vals[0]
 		vals = vals[1:]
 		x = k.through(b, n.X, x, n.Path)
-		if pointerReceiver(n.Fn) && !canBeNil(n.X.Type()) && (x.use == useOnce || x.prec < precPrimary || keyexpr.ConstValue(n.X) != nil) {
+		if (pointerReceiver(n.Fn) || isGenerated(n)) && !canBeNil(n.X.Type()) && (x.use == useOnce || x.prec < precPrimary || keyexpr.ConstValue(n.X) != nil) {
 			x.use = useOnce
 			x = k.keep(b, n.X, x, useAlways) // to have an address
 		}
@@ -374,6 +374,13 @@ func pointerReceiver(f *types.Func) bool {
 	}
 	_, ok := types.Unalias(recv.Type()).(*types.Pointer)
 	return ok
+}
+
+// isGenerated reports whether n calls a method of a wrapper that is still to be written.
+// Those have a pointer as receiver, whatever the method has that is wrapped.
+func isGenerated(n *keyexpr.Call) bool {
+	obj, _, _ := types.LookupFieldOrMethod(n.X.Type(), true, n.Fn.Pkg(), n.Fn.Name())
+	return obj == nil
 }
 
 // text renders v, text of type t, as a string.

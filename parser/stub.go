@@ -94,14 +94,15 @@ func (d *draft) wrapperName() string {
 	return name
 }
 
-// willHave returns a method that t, a pointer to a stub, has once the wrapper is there:
-// one of what it wraps, if that is exported or limited itself. It is nil if there is none.
+// willHave returns a method that a pointer to t, a stub, or t, a pointer to one, has once
+// the wrapper is there: one of what it wraps, if that is exported or limited itself. It is
+// nil if there is none.
 func (b *builder) willHave(t types.Type, pkg *types.Package, name string) *types.Func {
-	ptr, ok := types.Unalias(t).(*types.Pointer)
-	if !ok {
-		return nil
+	t = types.Unalias(t)
+	if ptr, ok := t.(*types.Pointer); ok {
+		t = types.Unalias(ptr.Elem())
 	}
-	wrapper, ok := types.Unalias(ptr.Elem()).(*types.Named)
+	wrapper, ok := t.(*types.Named)
 	if !ok || !b.loaded.IsStub(wrapper.Obj()) {
 		return nil
 	}

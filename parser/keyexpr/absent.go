@@ -144,8 +144,16 @@ func (c *checker) elvisOf(n *ast.ConditionalNode) string {
 }
 
 // emptyChoice warns of n, which chooses another value where a value is empty or zero, but
-// not where it is absent: the alternative chosen there is absent with it.
-func (c *checker) emptyChoice(n *ast.ConditionalNode, cond, then, other Node) {
+// not where it is absent: the alternative chosen there is absent with it. The warning
+// stands at a place that holds n.
+func (c *checker) emptyChoice(at ast.Node, n *ast.ConditionalNode, cond, then, other Node) {
+	if not, ok := cond.(*Unary); ok {
+		if inner, ok := n.Cond.(*ast.UnaryNode); ok {
+			swapped := &ast.ConditionalNode{Cond: inner.Node, Exp1: n.Exp2, Exp2: n.Exp1}
+			c.emptyChoice(at, swapped, not.X, other, then)
+		}
+		return
+	}
 	x, holds := unset(cond)
 	if x == nil || !x.MayBeAbsent() {
 		return
@@ -159,7 +167,7 @@ func (c *checker) emptyChoice(n *ast.ConditionalNode, cond, then, other Node) {
 		then, other, chosen = other, then, n.Exp2
 	}
 	if text, _ := emptyTest(cond); text != nil && same(x, then) {
-		c.at(n, emptyNotAbsent, c.quote(n.Cond), cmp.Or(c.elvisOf(n), "x ?: y")).Warning = true
+		c.at(at, emptyNotAbsent, c.quote(n.Cond), cmp.Or(c.elvisOf(n), "x ?: y")).Warning = true
 		return
 	}
 	if hasCall(cond) || hasCall(then) || !absentTogether(then, x) || absentTogether(other, x) {
@@ -174,20 +182,20 @@ func (c *checker) emptyChoice(n *ast.ConditionalNode, cond, then, other Node) {
 	if !ok {
 		return
 	}
-	at, zero := b.Left, "0"
+	asked, zero := b.Left, "0"
 	if ConstValue(cond.(*Binary).X) != nil {
-		at = b.Right
+		asked = b.Right
 	}
 	if keyKindOf(cond.(*Binary).X.Type()) == Text {
 		zero = `""`
 	}
-	write := "(" + c.operand(at) + " ?? " + zero + ")"
-	if at == b.Left {
+	write := "(" + c.operand(asked) + " ?? " + zero + ")"
+	if asked == b.Left {
 		write += " " + b.Operator + " " + c.quote(b.Right)
 	} else {
 		write = c.quote(b.Left) + " " + b.Operator + " " + write
 	}
-	c.at(n, absentChosen, c.quote(n.Cond), verdict, c.quote(at), c.quote(chosen), write).Warning = true
+	c.at(at, absentChosen, c.quote(n.Cond), verdict, c.quote(asked), c.quote(chosen), write).Warning = true
 }
 
 // absentWith reports whether n is absent wherever x is absent or nil, as all is that is
@@ -261,6 +269,40 @@ func nilTests(op string, conditions []Node) []Node {
 // nilOp is the comparison with nil after which a value is nil in the right operand of a
 // logical operator.
 var nilOp = map[string]string{"&&": "==", "||": "!="}
+
+// trueWith reports whether the condition n holds wherever x is absent or nil.
+func trueWith(n, x Node) bool {
+	switch n := n.(type) {
+	case *Unary:
+		return n.Op == "!" && falseWith(n.X, x)
+	case *Binary:
+		switch _, isNil := n.Y.(*Nil); {
+		case n.Op == "&&":
+			return trueWith(n.X, x) && trueWith(n.Y, x)
+		case n.Op == "||":
+			return trueWith(n.X, x) || trueWith(n.Y, x)
+		case n.Op == "!=" && !isNil:
+			return absentWith(n.X, x) && !n.Y.MayBeAbsent() || absentWith(n.Y, x) && !n.X.MayBeAbsent()
+		case n.Op == "==" && isNil:
+			return absentWith(n.X, x)
+		}
+	}
+	return false
+}
+
+// coversNil reports whether one of nodes, an operand of "or", holds wherever a value is
+// not nil and another holds wherever it is.
+func coversNil(nodes []Node) bool {
+	if slices.ContainsFunc(nodes, hasCall) {
+		return false
+	}
+	for _, x := range nilTests("!=", nodes) {
+		if slices.ContainsFunc(nodes, func(n Node) bool { return trueWith(n, x) }) {
+			return true
+		}
+	}
+	return false
+}
 
 // behindNil reports the right operand of n if it is only evaluated where what it asks is
 // nil; ok is false if it has.

@@ -196,7 +196,7 @@ func (c *checker) willImplement(x, t types.Type) bool {
 	for m := range iface.Methods() {
 		obj, _, _ := types.LookupFieldOrMethod(x, false, m.Pkg(), m.Name())
 		fn, _ := obj.(*types.Func)
-		if obj == nil {
+		if _, ok := x.Underlying().(*types.Pointer); ok && obj == nil {
 			fn = c.generated(x, m.Pkg(), m.Name())
 		}
 		if fn == nil || !types.Identical(fn.Type(), m.Type()) {
@@ -206,7 +206,7 @@ func (c *checker) willImplement(x, t types.Type) bool {
 	return true
 }
 
-// generated returns a method that is generated for t, or nil.
+// generated returns a method that is generated for t or a pointer to it, or nil.
 func (c *checker) generated(t types.Type, pkg *types.Package, name string) *types.Func {
 	if c.scope.WillHave == nil {
 		return nil

@@ -331,7 +331,7 @@ func (c *checker) conditional(n *ast.ConditionalNode, sub func(ast.Node) Node) N
 	if cond == nil || a == nil || b == nil || !c.chosenAbsent(n, cond, a, b) {
 		return nil
 	}
-	c.emptyChoice(n, cond, a, b)
+	c.emptyChoice(n, n, cond, a, b)
 	typ, nodes := c.common([]ast.Node{n.Exp1, n.Exp2}, []Node{a, b})
 	if nodes == nil {
 		return nil

@@ -105,6 +105,7 @@ var (
 	mismatched      = rule{"mismatched-types", "%s is %s and %s is %s; convert one: %s"}
 	respelled       = rule{"mismatched-types", "%s is %s and %s is %s; write %s"}
 	incompatible    = rule{"mismatched-types", "%s is %s and %s is %s"}
+	pointedTo       = rule{"mismatched-types", "%s is %s and %s is %s; write a function of the package that returns what %s points to"}
 	notComparable   = rule{"not-comparable", "%s is %s; only text, numbers and booleans are compared, and anything with nil"}
 	notOrdered      = rule{"not-ordered", "%s is %s; only text and numbers are ordered"}
 	neverNil        = rule{"never-nil", "%s is %s, which always has a value; the comparison with nil says nothing"}
@@ -115,6 +116,7 @@ var (
 	negativeIndex   = rule{"index-out-of-range", "an index counts from 0 and never from the end"}
 	indexRange      = rule{"index-out-of-range", "index %s is not below the length of the array, %d"}
 	overflow        = rule{"constant-overflow", "%s does not fit into %s"}
+	longLiteral     = rule{"constant-overflow", "%s does not fit into int64, which numbers are written in; declare a constant of the package with this value"}
 	zeroDivision    = rule{"division-by-zero", "the divisor is zero"}
 	notJoined       = rule{"not-a-list", "%s is %s; join takes a slice of text%s"}
 	wholeNumber     = rule{"not-a-float", "%s is %s, which has no fraction; %s takes a float"}
@@ -151,11 +153,13 @@ var (
 	itselfNever     = rule{"constant-expression", "%s never holds: a value is compared with itself"}
 	noneLeft        = rule{"constant-expression", "%s never holds: no value is within all its bounds; correct one, or write or"}
 	noneLeftOut     = rule{"constant-expression", "%s always holds: every value is within one of its bounds; correct one, or write and"}
+	nilCovered      = rule{"constant-expression", "%s always holds: one part does where a value is nil, another where it is not; write and"}
 	beyondBounds    = rule{"constant-expression", "%s %s: %s is %s; correct the bound"}
 	holdsWhereAny   = rule{"constant-expression", "%s holds wherever %s has a value, which is %s; correct the bound, or compare with nil"}
 	emptyPart       = rule{"constant-expression", "%s %s: empty text is in every text; write another%s"}
 	neverEmptyText  = rule{"constant-expression", "%s %s holds: %s is never empty text; leave it out"}
 	absentNotEmpty  = rule{"constant-expression", "%s %s holds: %s is absent where there is none, and never empty text; write %s"}
+	emptyList       = rule{"constant-expression", "%s never holds: the list has no elements; write some between the brackets"}
 	emptyInList     = rule{"constant-expression", "%s is never empty text; %s"}
 	emptyNotAbsent  = rule{"empty-not-absent", "%s does not look for an absent value, which differs from empty text; write %s for both"}
 	absentChosen    = rule{"empty-not-absent", "%s %s where %s is absent, so that %s is chosen there and is absent too; write %s"}

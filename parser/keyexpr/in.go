@@ -46,7 +46,7 @@ func (c *checker) in(n *ast.BinaryNode) Node {
 // inLiteral checks x in [a, b].
 func (c *checker) inLiteral(n *ast.BinaryNode, array *ast.ArrayNode, x Node) Node {
 	if len(array.Nodes) == 0 {
-		c.at(array, emptyExpression)
+		c.at(n, emptyList, c.quote(n))
 		return nil
 	}
 	in := &In{X: x}

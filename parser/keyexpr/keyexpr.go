@@ -94,8 +94,8 @@ type Scope struct {
 	// NoRequest says why a parameter that comes close to it does not, "" if there is
 	// none.
 	NoRequest string
-	// WillHave returns the method that t has once what is generated for it is there; nil
-	// if there is none. So is WillHave itself if nothing is generated.
+	// WillHave returns the method that t, or a pointer to it, has once what is generated
+	// for it is there; nil if there is none. So is WillHave itself if nothing is generated.
 	WillHave func(t types.Type, pkg *types.Package, method string) *types.Func
 }
 

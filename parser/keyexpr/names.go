@@ -151,25 +151,30 @@ func (c *checker) importedMember(n *ast.MemberNode) (ok bool) {
 	if c.known(name) || !c.imported(name) && !strings.Contains(goPackages, " "+name+" ") {
 		return false
 	}
-	what, keyword := "a constant", "const"
+	var variable *types.Var // nil if it is a constant, or not known
 	if c.scope.Pkg != nil {
 		for _, p := range c.scope.Pkg.Imports() {
 			if p.Name() != name {
 				continue
 			}
-			switch p.Scope().Lookup(member).(type) {
+			switch obj := p.Scope().Lookup(member).(type) {
 			case *types.Var:
-				what, keyword = "a variable", "var"
+				variable = obj
 			case *types.Func, *types.TypeName:
 				return false
 			}
 		}
 	}
 	own := strings.ToLower(member[:1]) + member[1:]
-	for c.known(own) {
+	for c.known(own) || types.Universe.Lookup(own) != nil {
 		own += "Value"
 	}
-	c.at(n, importedName, c.quote(n), what, keyword+" "+own+" = "+c.quote(n))
+	if variable != nil {
+		// A copy would keep the value that the variable has at the start.
+		c.at(n, importedName, c.quote(n), "a function", "func "+own+"() "+c.typeName(variable.Type())+" { return "+c.quote(n)+" }")
+		return true
+	}
+	c.at(n, importedName, c.quote(n), "a constant", "const "+own+" = "+c.quote(n))
 	return true
 }
 

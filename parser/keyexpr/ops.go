@@ -138,6 +138,10 @@ func (c *checker) logical(n *ast.BinaryNode) Node {
 		c.at(n, r, c.quote(n))
 		return nil
 	}
+	if op == "||" && coversNil(append(operands(op, x), operands(op, y)...)) {
+		c.at(n, nilCovered, c.quote(n))
+		return nil
+	}
 	if !c.behindNil(n, op, x, y) {
 		return nil
 	}
@@ -403,6 +407,10 @@ func (c *checker) mismatch(n, left, right ast.Node, x, y Node) {
 		c.at(n, mismatched, append(args, strings.Join(hints, " and "))...)
 	case isInteger(x.Type()) && isInteger(y.Type()) && !isUntyped(x.Type()) && !isUntyped(y.Type()):
 		c.at(n, mismatched, append(args, c.integerHint(left, right, x, y))...)
+	case isWhole(x) && isInteger(y.Type()):
+		c.convertHint(n, args, left, "int("+c.quote(left)+")")
+	case isInteger(x.Type()) && isWhole(y):
+		c.convertHint(n, args, right, "int("+c.quote(right)+")")
 	case IsFloat(x.Type()) && isInteger(y.Type()):
 		c.convertHint(n, args, right, c.asDecimal(right))
 	case isInteger(x.Type()) && IsFloat(y.Type()):
@@ -411,9 +419,26 @@ func (c *checker) mismatch(n, left, right ast.Node, x, y Node) {
 		c.convertHint(n, args, right, c.asText(right))
 	case yk == Text && xk != None && xk != mixed:
 		c.convertHint(n, args, left, c.asText(left))
+	case pointsToValue(x.Type()):
+		c.at(n, pointedTo, append(args, c.quote(left))...)
+	case pointsToValue(y.Type()):
+		c.at(n, pointedTo, append(args, c.quote(right))...)
 	default:
 		c.at(n, incompatible, args...)
 	}
+}
+
+// isWhole reports whether n is a float constant of the package without a fraction, such
+// as 1e3.
+func isWhole(n Node) bool {
+	k, ok := n.(*Const)
+	return ok && k.untyped && IsFloat(k.typ) && constant.ToInt(k.Value).Kind() == constant.Int
+}
+
+// pointsToValue reports whether t is a pointer to what is compared by itself.
+func pointsToValue(t types.Type) bool {
+	p, ok := t.Underlying().(*types.Pointer)
+	return ok && (keyKindOf(p.Elem()) != None || IsFloat(p.Elem()))
 }
 
 // isComparison reports whether n is a comparison.

@@ -9,7 +9,7 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// question is a condition that compares one value, which is an integer or text, with
+// question is a condition that compares one value, an integer, text or a boolean, with
 // literals, and nothing else: whether it holds is told by the value alone.
 type question struct {
 	value  Node
@@ -92,16 +92,23 @@ func both(op string, a, b question) question {
 	}}
 }
 
-// judged reports whether the values of n are known well enough: integers or text, but no
-// constant, and nothing that may differ from call to call.
+// judged reports whether the values of n are known well enough: integers, text or
+// booleans, but no constant, and nothing that may differ from call to call.
 func judged(n Node) bool {
-	return ConstValue(n) == nil && !hasCall(n) && !isTypeParam(n.Type()) && (isInteger(n.Type()) || keyKindOf(n.Type()) == Text)
+	if ConstValue(n) != nil || hasCall(n) || isTypeParam(n.Type()) {
+		return false
+	}
+	k := keyKindOf(n.Type())
+	return isInteger(n.Type()) || k == Text || k == Boolean
 }
 
 // samples lists values that q.value may have so that every other one is on the same side
 // of each of q's bounds as one of them.
 func (q question) samples() []constant.Value {
-	if keyKindOf(q.value.Type()) == Text {
+	switch keyKindOf(q.value.Type()) {
+	case Boolean:
+		return []constant.Value{constant.MakeBool(false), constant.MakeBool(true)}
+	case Text:
 		list := []constant.Value{constant.MakeString("")}
 		for _, b := range q.bounds {
 			// Nothing is between a text and the same with a zero byte behind it.
@@ -109,16 +116,53 @@ func (q question) samples() []constant.Value {
 		}
 		return list
 	}
-	var list []constant.Value
+	list := []constant.Value{constant.MakeInt64(0)} // where all bounds are beyond what it may have
 	for _, b := range q.bounds {
 		for _, d := range []int64{-1, 0, 1} {
 			v := constant.BinaryOp(b, token.ADD, constant.MakeInt64(d))
-			if representable(v, q.value.Type()) && (constant.Sign(v) >= 0 || !isCount(q.value)) {
+			if mayBe(q.value, v) {
 				list = append(list, v)
 			}
 		}
 	}
 	return list
+}
+
+// mayBe reports whether n, an integer, may have the value v.
+func mayBe(n Node, v constant.Value) bool {
+	if !representable(v, n.Type()) || isCount(n) && constant.Sign(v) < 0 {
+		return false
+	}
+	switch {
+	case madeOf(n) != nil:
+		return mayBe(n.(*Convert).X, v)
+	case isRemainder(n):
+		return constant.Compare(magnitude(v), token.LSS, magnitude(ConstValue(n.(*Binary).Y)))
+	}
+	return true
+}
+
+// madeOf returns the type of the integer that n is converted from, nil if there is none.
+func madeOf(n Node) *types.Basic {
+	c, ok := n.(*Convert)
+	if !ok || isTypeParam(c.X.Type()) || !isInteger(c.X.Type()) {
+		return nil
+	}
+	b, _ := c.X.Type().Underlying().(*types.Basic)
+	return b
+}
+
+// isRemainder reports whether n is the remainder of a division by a literal.
+func isRemainder(n Node) bool {
+	b, ok := n.(*Binary)
+	return ok && b.Op == "%" && ConstValue(b.Y) != nil && literal(b.Y)
+}
+
+func magnitude(v constant.Value) constant.Value {
+	if constant.Sign(v) < 0 {
+		return constant.UnaryOp(token.SUB, v, 0)
+	}
+	return v
 }
 
 // isCount reports whether n counts something, and so is never below zero.
@@ -182,6 +226,14 @@ func values(n Node) string {
 	switch t, _ := n.Type().Underlying().(*types.Basic); {
 	case isCount(n):
 		return "never below 0"
+	case isRemainder(n):
+		greatest := constant.BinaryOp(magnitude(ConstValue(n.(*Binary).Y)), token.SUB, constant.MakeInt64(1)).ExactString()
+		if t != nil && t.Info()&types.IsUnsigned != 0 {
+			return "from 0 to " + greatest
+		}
+		return "from -" + greatest + " to " + greatest
+	case madeOf(n) != nil:
+		return "made of " + madeOf(n).Name()
 	case keyKindOf(n.Type()) == Text:
 		return "never less than empty text"
 	case t != nil:

@@ -288,7 +288,7 @@ func (c *checker) literal(tok lexer.Token) {
 	}
 	if _, err := strconv.ParseInt(digits, base, 64); err != nil {
 		c.broken = true
-		c.problem(span{tok.From, tok.To}, overflow, tok.Value, "int64")
+		c.problem(span{tok.From, tok.To}, longLiteral, tok.Value)
 	}
 }
 
