@@ -87,11 +87,17 @@ func (h past) settle(p *ratelimit.Policy, now int64) (past, int64) {
 	}
 	moved := h
 	moved.charges = slices.Clone(h.charges)
+	if p.Align != "" {
+		// The calendar stays. What was charged in windows that had ended counts no more,
+		// also where the time comes to them again.
+		begin, _ := window(p, latest)
+		moved.charges = slices.DeleteFunc(moved.charges, func(c charge) bool { return c.at < begin })
+	}
 	for i := range moved.charges {
 		if c := &moved.charges[i]; p.Align == "" {
 			c.at -= back
-		} else if begin, _ := window(p, latest); c.at >= begin {
-			c.at = now // the calendar stays
+		} else {
+			c.at = now
 		}
 	}
 	moved.lockedAt -= back
