@@ -375,18 +375,21 @@ func (b *beliefs) seen(now int64) {
 // observe drops the beliefs that a peek at now contradicts, and reports whether
 // any remain.
 func (b *beliefs) observe(now int64, a asked, seen ratelimit.Outcome) bool {
-	b.of = slices.DeleteFunc(b.of, func(h past) bool {
-		h, t := h.settle(b.policy, now)
-		o := h.outcome(b.policy, t, a, b.admitsBy(h, t, a))
-		if b.policy.Mode == ratelimit.Shadow {
-			o.RetryAfter, o.Delay = 0, 0 // the call is admitted, so nobody is told to wait
-		}
-		if b.rough {
-			return roughly(o) != roughly(seen)
-		}
-		return o != seen
-	})
+	b.of = slices.DeleteFunc(b.of, func(h past) bool { return !b.agrees(h, now, a, seen) })
 	return len(b.of) > 0
+}
+
+// agrees tells whether a peek at now says of h what was seen.
+func (b *beliefs) agrees(h past, now int64, a asked, seen ratelimit.Outcome) bool {
+	h, t := h.settle(b.policy, now)
+	o := h.outcome(b.policy, t, a, b.admitsBy(h, t, a))
+	if b.policy.Mode == ratelimit.Shadow {
+		o.RetryAfter, o.Delay = 0, 0 // the call is admitted, so nobody is told to wait
+	}
+	if b.rough {
+		return roughly(o) == roughly(seen)
+	}
+	return o == seen
 }
 
 // admitsBy tells whether a call is admitted at t by a settled past.
@@ -413,12 +416,16 @@ func (b *beliefs) admits(now int64, a asked) bool {
 	return b.admitsBy(h, t, a)
 }
 
-// decide notes that a call was decided at now, and returns the time that it was
-// decided at and what is to be said of it. A call of which the number is not 0 may
-// end.
-func (b *beliefs) decide(now int64, a asked, allowed, charged bool, call int) (int64, ratelimit.Outcome) {
-	var at int64
-	var o ratelimit.Outcome
+// said is what is to be said of a decision at a time.
+type said struct {
+	at int64
+	ratelimit.Outcome
+}
+
+// decide notes that a call was decided at now, and returns what is to be said of that, for
+// each belief. A call of which the number is not 0 may end.
+func (b *beliefs) decide(now int64, a asked, allowed, charged bool, call int) []said {
+	says := make([]said, len(b.of))
 	for i, h := range b.of {
 		settled, t := h.settle(b.policy, now)
 		delay := settled.outcome(b.policy, t, a, allowed).Delay
@@ -433,12 +440,10 @@ func (b *beliefs) decide(now int64, a asked, allowed, charged bool, call int) (i
 		if a.cost > 0 && (after.known() || !h.fresh(b.policy, now)) {
 			b.of[i] = after
 		}
-		if i == 0 {
-			at, o = t, after.outcome(b.policy, t, a, allowed)
-			o.Delay = delay
-		}
+		says[i] = said{t, after.outcome(b.policy, t, a, allowed)}
+		says[i].Delay = delay
 	}
-	return at, o
+	return says
 }
 
 // each changes all beliefs.

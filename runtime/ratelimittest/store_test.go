@@ -46,7 +46,7 @@ func decideOps(states map[string]past, now int64, ops []ratelimit.Op, call int) 
 			op.Outcome = h.outcome(op.Policy, t, modelAsk(op), allowed)
 			continue
 		}
-		_, op.Outcome = b.decide(now, modelAsk(op), allowed, allowed && admitted, call)
+		op.Outcome = b.decide(now, modelAsk(op), allowed, allowed && admitted, call)[0].Outcome
 		states[id(op.Policy, op.Key)] = b.of[0]
 	}
 	return admitted

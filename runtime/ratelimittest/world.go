@@ -329,11 +329,11 @@ func (w *world) compare(d ratelimit.Decision, keys []string, asks []asked, allow
 			b := w.beliefs(i, key)
 			ok := b.admits(w.now, a)
 			admitted[i] = ok
-			var at int64
-			at, o = b.decide(w.now, a, ok, ok && allowed, w.calls)
-			w.events = append(w.events, at+o.ResetAfter.Microseconds())
+			says := w.narrow(i, key, a, b.decide(w.now, a, ok, ok && allowed, w.calls))
+			o = says.Outcome
+			w.events = append(w.events, says.at+o.ResetAfter.Microseconds())
 			if !ok {
-				w.events = append(w.events, at+o.RetryAfter.Microseconds())
+				w.events = append(w.events, says.at+o.RetryAfter.Microseconds())
 			}
 		}
 		if !w.s.After {
@@ -401,19 +401,9 @@ func (w *world) roughly(d ratelimit.Decision) ratelimit.Decision {
 // peek peeks at a policy alone, and narrows the beliefs by what it says.
 func (w *world) peek(i int, key string, a asked) {
 	before := w.dump(i, key)
-	d, err := w.singles[i].Peek(context.Background(), w.charge(i, key, a))
-	if err != nil {
-		w.rt.Fatal(err)
-	}
 	b := w.beliefs(i, key)
 	was := slices.Clone(b.of)
-	seen := ratelimit.Outcome{
-		Allowed:    d.Allowed && !d.Shadow,
-		Remaining:  d.Remaining,
-		RetryAfter: d.RetryAfter,
-		ResetAfter: d.ResetAt.Sub(time.UnixMicro(w.now)),
-		Delay:      d.Delay,
-	}
+	d, seen := w.look(i, key, a)
 	if !b.observe(w.now, a, seen) {
 		for j := range was {
 			h, t := was[j].settle(b.policy, w.now)
@@ -425,6 +415,45 @@ func (w *world) peek(i int, key string, a asked) {
 	if after := w.dump(i, key); !w.unchanged(i, key, before, after) {
 		w.rt.Fatalf("G2: a peek changed the state of %+v from %s to %s", w.policies[i], before, after)
 	}
+}
+
+// look peeks at a policy alone.
+func (w *world) look(i int, key string, a asked) (ratelimit.Decision, ratelimit.Outcome) {
+	d, err := w.singles[i].Peek(context.Background(), w.charge(i, key, a))
+	if err != nil {
+		w.rt.Fatal(err)
+	}
+	return d, ratelimit.Outcome{
+		Allowed:    d.Allowed && !d.Shadow,
+		Remaining:  d.Remaining,
+		RetryAfter: d.RetryAfter,
+		ResetAfter: d.ResetAt.Sub(time.UnixMicro(w.now)),
+		Delay:      d.Delay,
+	}
+}
+
+// narrow returns what is said of a decision by the beliefs that are left after another
+// look: what a peek before told of all of them alike, such as how often a key was locked,
+// can make a difference to a decision.
+func (w *world) narrow(i int, key string, a asked, says []said) said {
+	b := w.beliefs(i, key)
+	if len(b.of) == 1 {
+		return says[0]
+	}
+	d, seen := w.look(i, key, a)
+	var left []past
+	var leftSays []said
+	for j, h := range b.of {
+		if b.agrees(h, w.now, a, seen) {
+			left, leftSays = append(left, h), append(leftSays, says[j])
+		}
+	}
+	if len(left) == 0 {
+		w.rt.Fatalf("after a decision, peek with %+v for %q at %d of %+v: %+v; by one of these histories: %+v",
+			a, key, w.now, w.policies[i], d, b.of)
+	}
+	b.of = left
+	return leftSays[0]
 }
 
 // unchanged tells whether a state is as it was before, or was dropped because it
