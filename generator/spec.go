@@ -72,6 +72,7 @@ func (f *file) policyFields(p *parser.Policy) []jen.Code {
 		{"Lease", p.Lease > 0, func() *jen.Statement { return f.duration(p.Lease) }},
 		{"Count", p.Count, jen.True},
 		{"CostAfter", p.CostAfter, jen.True},
+		{"Waits", p.Waits, jen.True},
 		{"MaxWait", p.MaxWait > 0, func() *jen.Statement { return f.duration(p.MaxWait) }},
 		{"MaxQueue", p.MaxQueue > 0, func() *jen.Statement { return jen.Lit(p.MaxQueue) }},
 		{"Mode", p.Mode != ratelimit.Enforce, func() *jen.Statement { return jen.Id(f.runtime(modeNames[p.Mode])) }},

@@ -277,6 +277,7 @@ func (l *Limit) Policy() ratelimit.Policy {
 		Lease:     l.Lease,
 		Count:     l.Count != nil,
 		CostAfter: l.CostAfter != nil,
+		Waits:     l.OnLimit == OnLimitWait,
 		MaxWait:   l.MaxWait,
 		MaxQueue:  l.MaxQueue,
 		Mode:      l.Mode,

@@ -131,6 +131,18 @@ func TestWhatOnlyTheLimiterKnowsToBeWrongIsTakenBack(t *testing.T) {
 	}
 }
 
+func TestBoundsOfWaitsAreForLimitsThatWait(t *testing.T) {
+	t.Parallel()
+	l := newLimiter(t)
+	err := parse(t, "limits:\n  login: {max-wait: 2s}\n  plan: {max-queue: 3}\n  uploads: {max-wait: 2s}\n").Apply(l)
+	wantProblems(t, err,
+		"limits.yaml:2:21: max-wait: calls of this limit do not wait",
+		"limits.yaml:3:21: max-queue: calls of this limit do not wait")
+	if p := policy(t, l, "uploads"); p.MaxWait != 0 {
+		t.Errorf("uploads was left changed: %+v", p)
+	}
+}
+
 func TestExceptionsOfKeysAreInForce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -38,6 +38,8 @@ type option struct {
 	min, max int64
 	// inDefaults is set if the option may stand in defaults.
 	inDefaults bool
+	// waits is set if the option is for limits that calls wait for.
+	waits bool
 	// aliases are what other tools, or other parts of a directive, call it.
 	aliases []string
 	doc     string
@@ -103,14 +105,14 @@ var limitOptions = []option{
 		field:   number(func(p *ratelimit.Policy) *time.Duration { return &p.Lease }, func(c *ratelimit.Patch) **time.Duration { return &c.Lease }),
 	},
 	{
-		name: "max-wait", kind: length,
+		name: "max-wait", kind: length, waits: true,
 		aliases: []string{"timeout", "wait"},
 		doc:     "longest wait of a call, for limits whose directive says `on-limit=wait`",
 		example: "2s",
 		field:   number(func(p *ratelimit.Policy) *time.Duration { return &p.MaxWait }, func(c *ratelimit.Patch) **time.Duration { return &c.MaxWait }),
 	},
 	{
-		name: "max-queue", kind: integer, min: 0, max: ratelimit.MaxLimit,
+		name: "max-queue", kind: integer, min: 0, max: ratelimit.MaxLimit, waits: true,
 		aliases: []string{"queue", "queue-size"},
 		doc:     "most calls of one key that wait, for limits whose directive says `on-limit=wait`; 0 is unbounded",
 		example: "50",

@@ -51,6 +51,11 @@ func (b *Binding) plan(f *File, env environment, p *ratelimit.Policy) (change, [
 	default:
 		c.at = place{file: f.name}
 	}
+	for _, s := range settings {
+		if s.option.waits && !p.Waits {
+			problems = append(problems, s.problem("calls of this limit do not wait, so that it changes nothing; it is for limits whose directive says on-limit=wait"))
+		}
+	}
 	if len(problems) == 0 {
 		if wrong := problemOf(&target); wrong != "" {
 			problems = append(problems, blame(without, settings, c.at).problem("%s", wrong))

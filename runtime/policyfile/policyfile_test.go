@@ -23,8 +23,8 @@ func newLimiter(t *testing.T) *ratelimit.Limiter {
 func policies() []ratelimit.Policy {
 	return []ratelimit.Policy{
 		{ID: "login", Limit: 5, Window: time.Minute, Key: "ip"},
-		{ID: "example.com/pay.Service.Order", Algorithm: ratelimit.TokenBucket, Limit: 10, Window: time.Second, Key: "[req.Tenant, req.User]", Message: "slow down"},
-		{ID: "uploads", Algorithm: ratelimit.Concurrency, Limit: 3, Key: "user"},
+		{ID: "example.com/pay.Service.Order", Algorithm: ratelimit.TokenBucket, Limit: 10, Window: time.Second, Key: "[req.Tenant, req.User]", Message: "slow down", Waits: true},
+		{ID: "uploads", Algorithm: ratelimit.Concurrency, Limit: 3, Key: "user", Waits: true},
 		{ID: "reports", Algorithm: ratelimit.TimeQuota, Limit: 1_000_000, Window: time.Hour, Key: "user"},
 		{ID: "all", Algorithm: ratelimit.FixedWindow, Limit: 1000, Window: time.Second, Global: true, Key: "global"},
 		{ID: "plan", Algorithm: ratelimit.SlidingWindow, Dynamic: true, Window: time.Minute, Key: "user"},

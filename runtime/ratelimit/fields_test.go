@@ -27,6 +27,7 @@ func story(t *testing.T, p ratelimit.Policy) string {
 			fmt.Fprintln(&b, err)
 			return
 		}
+		fmt.Fprintln(&b, "waits:", l.Policies()[0].Waits) // those that configure policies see that
 		begin := time.Now()
 		charge := func(key string, cost int64) []ratelimit.Charge {
 			return []ratelimit.Charge{{Key: []byte(key), Cost: cost, Limit: 2}}
@@ -120,6 +121,7 @@ func TestCF10EveryFieldOfAPolicyChangesSomething(t *testing.T) {
 			func(p *ratelimit.Policy) { p.Lease = time.Hour }},
 		"Count":     {base, func(p *ratelimit.Policy) { p.Count = true }},
 		"CostAfter": {remote, func(p *ratelimit.Policy) { p.CostAfter = true }},
+		"Waits":     {base, func(p *ratelimit.Policy) { p.Waits = true }},
 		"MaxWait":   {base, func(p *ratelimit.Policy) { p.MaxWait = time.Second }},
 		"MaxQueue":  {base, func(p *ratelimit.Policy) { p.MaxQueue = 1 }},
 		"Mode":      {base, func(p *ratelimit.Policy) { p.Mode = ratelimit.Shadow }},

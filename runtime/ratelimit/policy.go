@@ -214,6 +214,10 @@ type Policy struct {
 	// memory, others can be, too.
 	// Not for LeakyBucket, Warmup, Concurrency and TimeQuota.
 	CostAfter bool
+	// Waits is set if calls wait to be admitted, by Wait, AcquireWait or Reserve. It
+	// decides nothing: it is for those that configure policies, to whom MaxWait and
+	// MaxQueue of others would be without effect.
+	Waits bool
 	// MaxWait is the longest that Wait, AcquireWait and Reserve let a call wait: one
 	// that would have to wait longer is refused at once. No bound if zero.
 	MaxWait time.Duration
