@@ -1,6 +1,6 @@
 // Package rediskey knows what the counters of package redisstore are called and, as far
 // as that can be told without the policy, what they hold. The store writes by it, and
-// the command ratelimitgen reads.
+// the command ratelimitgen-redis reads.
 package rediskey
 
 import (
