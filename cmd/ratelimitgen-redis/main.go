@@ -12,8 +12,8 @@
 // It prints, resets or blocks what package redisstore has counted for some keys; help
 // prints the flags. "ratelimitgen redis" is the same.
 //
-// The exit status is 0 if everything is done, 1 if a key has no counter, and 2 if
-// ratelimitgen-redis could not do its work.
+// The exit status is 0 if everything is done, 1 if a key has no counter, or one that this
+// version does not know, and 2 if ratelimitgen-redis could not do its work.
 package main
 
 import (
@@ -23,6 +23,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -40,7 +41,7 @@ import (
 // Exit codes.
 const (
 	exitDone    = 0
-	exitProblem = 1 // a key has no counter
+	exitProblem = 1 // a key has no counter, or one of an unknown form
 	exitTrouble = 2 // trouble of ours: flags, the server
 )
 
@@ -75,7 +76,8 @@ environment:
 Without -policy, and with -policy and no KEY, all names on the server are scanned, in
 small steps. Credentials belong into REDIS_URL, since others can see flags.
 
-exit status: 0 done, 1 a key has no counter, 2 ratelimitgen-redis could not do its work
+exit status: 0 done, 1 a key has no counter, or one that this version does not know,
+2 ratelimitgen-redis could not do its work
 `
 
 func main() {
@@ -121,7 +123,8 @@ type operator struct {
 	prefix         string
 	policy         *string // nil: any
 	dryRun         bool
-	say            func(string) // how far it is
+	say            func(string)   // how far it is
+	unknown        []rediskey.Key // counters of forms that this version does not know
 }
 
 func (o *operator) trouble(err error) int {
@@ -224,6 +227,24 @@ func (o *operator) do(verb string, keys []string, opts options) int {
 			err = fmt.Errorf("%w; with -cluster ratelimitgen-redis asks the other nodes, too", err)
 		}
 		return o.trouble(fmt.Errorf("%s: %w", verb, err))
+	}
+	return o.left(code)
+}
+
+// left says which counters were found and left alone because services of another version
+// made them, and returns the exit status. It is the version of these that ours has to fit.
+func (o *operator) left(code int) int {
+	counts := map[string]int{}
+	seen := map[rediskey.Key]bool{} // a scan may come by more than once
+	for _, k := range o.unknown {
+		if !seen[k] {
+			seen[k] = true
+			counts[k.Form]++
+		}
+	}
+	for _, form := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(o.stderr, "ratelimitgen-redis: left alone %d of form %s, which ratelimitgen-redis %s does not know: take the version of the services\n", counts[form], quoted(form), cli.Version())
+		code = exitProblem
 	}
 	return code
 }

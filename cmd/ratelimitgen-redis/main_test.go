@@ -14,6 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/cli"
+	"github.com/ratelimitgen/ratelimitgen/internal/rediskey"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 	"github.com/ratelimitgen/ratelimitgen/runtime/redisstore"
 )
@@ -222,6 +224,37 @@ func TestBlockRefusesAKey(t *testing.T) {
 	c.run(exitDone, "block", "-policy", "fresh", "-form", "bucket", "-for", "1h", "k")
 	if got := c.take(fresh, "k"); got.Allowed {
 		t.Errorf("with -form: %+v", got)
+	}
+}
+
+// Services may be newer than this program.
+func TestCountersOfUnknownFormsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	c := newCounting(t)
+	names := []string{"ratelimit:{203.0.113.9}api.Login:later", "ratelimit:{203.0.113.90}api.Login:later", "ratelimit:{k}new:a\x1bb"}
+	for _, name := range names {
+		if err := c.client.Set(context.Background(), name, "x", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say := "ratelimitgen-redis: left alone %d of form %s, which ratelimitgen-redis " + cli.Version() + " does not know: take the version of the services\n"
+	for _, r := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"inspect", "203.0.113.9"}, fmt.Sprintf(say, 1, "later")},
+		{[]string{"reset", "203.0.113.9"}, fmt.Sprintf(say, 1, "later")},
+		{[]string{"reset", "-policy", "api.Login"}, fmt.Sprintf(say, 2, "later")},
+		{[]string{"inspect", "k"}, "ratelimitgen-redis: no counter of key k under ratelimit:\n" + fmt.Sprintf(say, 1, `"a\x1bb"`)},
+		{[]string{"block", "-policy", "api.Login", "-for", "1h", "somebody"}, "ratelimitgen-redis: policy api.Login has counted nothing under ratelimit:, so that nobody knows how it counts: say it by -form (" +
+			strings.Join(rediskey.Forms(), ", ") + ")\n" + fmt.Sprintf(say, 2, "later")},
+	} {
+		if _, stderr := c.run(exitProblem, r.args...); stderr != r.want {
+			t.Errorf("%q printed %s\nwant %s", r.args, stderr, r.want)
+		}
+	}
+	if n, err := c.client.Exists(context.Background(), names...).Result(); n != int64(len(names)) || err != nil {
+		t.Errorf("%d of %d counters are left, %v", n, len(names), err)
 	}
 }
 

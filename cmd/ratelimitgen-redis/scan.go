@@ -94,9 +94,17 @@ func (o *operator) scan(key *string) ([]rediskey.Key, error) {
 			}
 			mu.Lock()
 			for _, name := range names {
-				k, ok := rediskey.Parse(o.prefix, name)
-				if ok && (o.policy == nil || k.Policy == *o.policy) && (key == nil || k.User == *key) {
+				k, known := rediskey.Parse(o.prefix, name)
+				unknown := false
+				if !known {
+					k, unknown = rediskey.ParseUnknown(o.prefix, name)
+				}
+				switch {
+				case o.policy != nil && k.Policy != *o.policy || key != nil && k.User != *key:
+				case known:
 					found = append(found, k)
+				case unknown:
+					o.unknown = append(o.unknown, k)
 				}
 			}
 			seen = min(seen+step, size)

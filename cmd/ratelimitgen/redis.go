@@ -20,8 +20,8 @@ import (
 // Nobody compares its version with ours. All we do is to pass arguments on, and those
 // that we do not know it may know. What has to fit is how the services count, of which
 // neither program can know the version: it is in the names of their counters, see package
-// redisstore, and what it cannot read ratelimitgen-redis says and leaves as it is. Its
-// own version is told by "ratelimitgen redis version".
+// redisstore, and where a scan finds names that it does not know, ratelimitgen-redis says
+// so and leaves them alone. Its own version is told by "ratelimitgen redis version".
 const redisProgram = "ratelimitgen-redis"
 
 // redis looks at counters in Redis, or changes them.

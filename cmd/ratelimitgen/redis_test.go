@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/cli"
 )
 
 // A client of Redis would double the size of this binary and the time that it takes to
@@ -123,20 +125,20 @@ func TestRedisIsDoneByTheProgramBesideThisOneOrInPath(t *testing.T) {
 
 func TestWhereTheProgramOfRedisIsMissingItIsSaidHowToGetIt(t *testing.T) {
 	dir, tool := installed(t)
+	get := "github.com/ratelimitgen/ratelimitgen/cmd/ratelimitgen-redis@" + installable(cli.Version())
 	for _, c := range []struct {
 		code int
-		path string
 		args []string
 		want []string
 	}{
-		{exitTrouble, "", []string{"redis", "inspect", "k"}, []string{"ratelimitgen: redis is done by the program ratelimitgen-redis, which is neither in " + dir + " nor in PATH;"}},
-		{exitTrouble, "", []string{"redis"}, nil},
-		{exitDone, "", []string{"redis", "-h"}, []string{"usage: ratelimitgen redis inspect|reset|block", dir}},
-		{exitDone, "", []string{"redis", "help"}, nil},
-		{exitDone, "", []string{"help", "redis"}, nil},
-		{exitTrouble, "", []string{"help", "redis", "inspect"}, []string{`no help on "redis"`}},
+		{exitTrouble, []string{"redis", "inspect", "k"}, []string{"ratelimitgen: redis is done by the program ratelimitgen-redis, which is neither in " + dir + " nor in PATH;"}},
+		{exitTrouble, []string{"redis"}, nil},
+		{exitDone, []string{"redis", "-h"}, []string{"usage: ratelimitgen redis inspect|reset|block", dir}},
+		{exitDone, []string{"redis", "help"}, nil},
+		{exitDone, []string{"help", "redis"}, nil},
+		{exitTrouble, []string{"help", "redis", "inspect"}, []string{`no help on "redis"`}},
 	} {
-		code, stdout, stderr := runTool(t, tool, c.path, c.args...)
+		code, stdout, stderr := runTool(t, tool, "", c.args...)
 		text, other := stderr, stdout
 		if c.code == exitDone {
 			text, other = other, text
@@ -146,7 +148,7 @@ func TestWhereTheProgramOfRedisIsMissingItIsSaidHowToGetIt(t *testing.T) {
 		}
 		want := c.want
 		if len(c.args) < 3 || c.args[0] == "redis" {
-			want = append(want, "\tgo install github.com/ratelimitgen/ratelimitgen/cmd/ratelimitgen-redis@latest\n", "\tgo run github.com/ratelimitgen/ratelimitgen/cmd/ratelimitgen-redis@latest inspect|reset|block")
+			want = append(want, "\tgo install "+get+"\n", "\tgo run "+get+" inspect|reset|block")
 		}
 		for _, part := range want {
 			if !strings.Contains(text, part) {
