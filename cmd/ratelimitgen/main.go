@@ -8,7 +8,7 @@
 //	ratelimitgen vet [flags] [packages]
 //	ratelimitgen selftest [flags] [packages]
 //	ratelimitgen redis inspect|reset|block [flags] [keys]
-//	ratelimitgen help [directives [name]]
+//	ratelimitgen help [redis|directives [name]]
 //	ratelimitgen version
 //
 // Without a verb it writes the file ratelimit_gen.go into every package that has
@@ -28,7 +28,8 @@
 // reported by go vet -vettool=$(which ratelimitgen).
 //
 // Redis is for operators: it prints what services have counted in Redis for some keys,
-// and resets or blocks them. See ratelimitgen redis -h.
+// and resets or blocks them. That is done by a program of its own, ratelimitgen-redis,
+// which is run from the directory of ratelimitgen or from PATH. See ratelimitgen redis -h.
 //
 // Flags stand before the packages, and may stand before the verb as well. They are (vet,
 // selftest and redis have others, see ratelimitgen vet -h and so on):
@@ -78,6 +79,7 @@ import (
 
 	"github.com/ratelimitgen/ratelimitgen/cmd/ratelimitgen/analyzer"
 	"github.com/ratelimitgen/ratelimitgen/generator"
+	"github.com/ratelimitgen/ratelimitgen/internal/cli"
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser"
 )
@@ -94,7 +96,7 @@ const usage = `usage: ratelimitgen [flags] [packages]
        ratelimitgen vet [flags] [packages]
        ratelimitgen selftest [-C dir] [-tags list] [-limit options] [-v] [packages]
        ratelimitgen redis inspect|reset|block [flags] [keys]
-       ratelimitgen help [directives [name]]
+       ratelimitgen help [redis|directives [name]]
        ratelimitgen version
 
 Generates typed wrappers that enforce the limits written in //ratelimit:
@@ -152,7 +154,7 @@ func setGarbage(percent int) {
 
 // run is the whole command but for the exit.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c := command{ctx: ctx, stdout: stdout, stderr: stderr, terminal: isTerminal(stderr)}
+	c := command{ctx: ctx, stdout: stdout, stderr: stderr, terminal: cli.IsTerminal(stderr)}
 	word, rest := splitWord(args)
 	switch word {
 	case "help":
@@ -239,7 +241,7 @@ func (c *command) generate(args []string, check bool) int {
 		return c.trouble(err)
 	}
 	cfg.Patterns = flags.Args()
-	dir, err := directory(cfg.Dir)
+	dir, err := cli.Directory(cfg.Dir)
 	if err != nil {
 		return c.trouble(err)
 	}
@@ -250,7 +252,7 @@ func (c *command) generate(args []string, check bool) int {
 	cfg.Needs, cfg.NeedsOfRequests = generator.Imports(), generator.RequestImports()
 	loaded := sync.OnceFunc(func() { setGarbage(garbageOnceLoaded) })
 	w := c.watch(c.terminal && format != diag.JSON)
-	defer w.quiet()
+	defer w.Quiet()
 	cfg.Stage = func(stage, pkg string) {
 		w.stage(stage, pkg)
 		if stage == "parse" {
@@ -322,20 +324,4 @@ func relative(dir, path string) string {
 		return rel
 	}
 	return path
-}
-
-// directory is what -C names, as an absolute path.
-func directory(name string) (string, error) {
-	dir, err := filepath.Abs(name)
-	if err != nil {
-		return "", err
-	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return "", err
-	}
-	if !info.IsDir() {
-		return "", fmt.Errorf("%s is not a directory", dir)
-	}
-	return dir, nil
 }

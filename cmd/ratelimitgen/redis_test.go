@@ -1,307 +1,191 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"fmt"
-	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
-	"github.com/ratelimitgen/ratelimitgen/runtime/redisstore"
+	"github.com/ratelimitgen/ratelimitgen/internal/cli"
 )
 
-// listenRedis runs a server of the test's own and returns its address.
-func listenRedis(t *testing.T, args ...string) string {
-	t.Helper()
-	path, err := exec.LookPath("redis-server")
+// A client of Redis would double the size of this binary and the time that it takes to
+// start, and become a dependency of all modules that have it for a tool.
+func TestNoClientOfRedisIsLinked(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {
-		t.Fatalf("this test needs redis-server, which `make test` provides: %v", err)
+		t.Fatal(plain(err))
 	}
-	for range 20 { // another process may take the port between our look and its use
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
+	for pkg := range strings.Lines(string(out)) {
+		if strings.Contains(pkg, "go-redis") || strings.Contains(pkg, "redisstore") {
+			t.Errorf("the command depends on %s", pkg)
 		}
-		addr := l.Addr().String()
-		l.Close()
-		_, port, _ := net.SplitHostPort(addr)
-		cmd := exec.Command(path, append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", "", "--appendonly", "no"}, args...)...)
-		stdout, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		ready := make(chan bool, 1)
-		go func() {
-			lines := bufio.NewScanner(stdout)
-			for lines.Scan() { // to the end, so that the server never blocks on its log
-				if strings.Contains(lines.Text(), "Ready to accept connections") {
-					ready <- true
-				}
-			}
-			ready <- false
-		}()
-		stop := func() {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		}
-		if <-ready {
-			t.Cleanup(stop)
-			return addr
-		}
-		stop()
 	}
-	t.Fatal("redis-server did not start")
-	return ""
 }
 
-// counting is a server with counters of a service.
-type counting struct {
-	t      *testing.T
-	addr   string
-	client *redis.Client
-	store  *redisstore.Store
+// The flags of the other program are known here, too, since they may stand before the
+// verb. Its usage says which of them have a value.
+func TestTheFlagsOfRedisAreKnownBeforeTheVerbIs(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("../ratelimitgen-redis/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := regexp.MustCompile(`(?m)^  -([a-z]+)( [a-z]+)?  `).FindAllStringSubmatch(string(source), -1)
+	if len(flags) != 8 {
+		t.Errorf("its usage has the flags %q", flags)
+	}
+	for _, m := range flags {
+		args := []string{"-" + m[1], "redis"}
+		if m[2] != "" {
+			args = []string{"-" + m[1], "value", "redis"}
+		}
+		if word, _ := splitWord(args); word != "redis" {
+			t.Errorf("%q: the verb is taken for %q", args, word)
+		}
+	}
 }
 
-var (
-	loginPolicy  = &ratelimit.Policy{ID: "api.Login", Limit: 3, Window: time.Hour}
-	searchPolicy = &ratelimit.Policy{ID: "api.Search", Algorithm: ratelimit.FixedWindow, Limit: 100, Window: time.Hour}
-	payPolicy    = &ratelimit.Policy{ID: "pay", Limit: 1, Window: time.Hour, Lock: []time.Duration{time.Hour}}
-)
-
-const hostile = "a b\x1b[2J\n}{*"
-
-func newCounting(t *testing.T) *counting {
+// installed is a directory with this command in it, as go install makes one. Tests that
+// run what they wrote are not parallel: a file cannot be executed as long as a process
+// that another test is just starting has it open for writing.
+func installed(t *testing.T) (dir, tool string) {
 	t.Helper()
-	addr := listenRedis(t)
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	t.Cleanup(func() { client.Close() })
-	c := &counting{t: t, addr: addr, client: client, store: redisstore.New(client, redisstore.WithTimeout(10*time.Second), redisstore.WithRefusalMemory(0))}
-	for _, key := range []string{"203.0.113.9", "203.0.113.90", hostile} {
-		c.take(loginPolicy, key)
-		c.take(loginPolicy, key)
-		c.take(searchPolicy, key)
+	dir = t.TempDir()
+	tool = filepath.Join(dir, "ratelimitgen")
+	if runtime.GOOS == "windows" {
+		tool += ".exe"
 	}
-	c.take(payPolicy, "")
-	c.take(payPolicy, "")
-	return c
+	binary, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(tool, binary, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir, tool
 }
 
-func (c *counting) take(p *ratelimit.Policy, key string) ratelimit.Outcome {
-	c.t.Helper()
-	ops := []ratelimit.Op{{Policy: p, Key: key, Cost: 1}}
-	if err := c.store.Take(context.Background(), ops); err != nil {
-		c.t.Fatal(err)
-	}
-	return ops[0].Outcome
-}
-
-// run runs ratelimitgen redis with the server and returns what it prints.
-func (c *counting) run(code int, args ...string) (stdout, stderr string) {
-	c.t.Helper()
+// runTool runs the command of installed in another directory than its own.
+func runTool(t *testing.T, tool, path string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
 	var out, errs bytes.Buffer
-	if got := run(context.Background(), append([]string{"redis", args[0], "-addr", c.addr}, args[1:]...), &out, &errs); got != code {
-		c.t.Errorf("redis %q: exit status %d, want %d; printed %s%s", args, got, code, out.String(), errs.String())
-	}
-	return out.String(), errs.String()
-}
-
-func TestRedisInspectPrintsCounters(t *testing.T) {
-	t.Parallel()
-	c := newCounting(t)
-	line := func(policy, key, form, state string) string {
-		return regexp.QuoteMeta(policy) + ` +` + regexp.QuoteMeta(key) + ` +` + form + ` +(1h0m0s|59m5\ds) +` + state + "\n"
-	}
-	const head = `POLICY +KEY +FORM +EXPIRES IN +STATE\n`
-	const age = ` \S+ ago`
-	printedKey := `"a b\x1b[2J\n}{*"`
-	for _, r := range []struct {
-		args []string
-		code int
-		want string
-	}{
-		{[]string{"203.0.113.9"}, exitDone,
-			head + line("api.Login", "203.0.113.9", "log", "2 charged, last charged"+age) + line("api.Search", "203.0.113.9", "fixed", "1 charged, window began"+age)},
-		{[]string{"-policy", "api.Login", hostile}, exitDone, head + line("api.Login", printedKey, "log", "2 charged, last charged"+age)},
-		{[]string{hostile}, exitDone, head + line("api.Login", printedKey, "log", ".*") + line("api.Search", printedKey, "fixed", ".*")},
-		{[]string{"-policy", "api.Login"}, exitDone,
-			head + line("api.Login", "203.0.113.9", "log", ".*") + line("api.Login", "203.0.113.90", "log", ".*") + line("api.Login", printedKey, "log", ".*")},
-		{[]string{"-policy=pay", ""}, exitDone, head + line("pay", `""`, `log\+`, `locked for \S+, last charged`+age)},
-		{[]string{"-policy=pay"}, exitDone, head + line("pay", `""`, `log\+`, `locked for \S+, last charged`+age)},
-		{[]string{"203.0.113"}, exitProblem, ""},
-		{[]string{"*"}, exitProblem, ""},
-		{[]string{"-policy", "api.*"}, exitProblem, ""},
-		{[]string{"-policy", "api.Search", "-prefix", "other:", "203.0.113.9"}, exitProblem, ""},
-	} {
-		stdout, stderr := c.run(r.code, append([]string{"inspect"}, r.args...)...)
-		if !regexp.MustCompile("^" + r.want + "$").MatchString(stdout) {
-			t.Errorf("inspect %q printed\n%s\nwant %s", r.args, stdout, r.want)
-		}
-		if (stderr == "") != (r.code == exitDone) {
-			t.Errorf("inspect %q printed on standard error: %s", r.args, stderr)
-		}
-	}
-}
-
-func TestRedisResetMakesTheNextCallTheFirst(t *testing.T) {
-	t.Parallel()
-	c := newCounting(t)
-	if stdout, _ := c.run(exitDone, "reset", "-n", "203.0.113.9"); stdout != "would reset 203.0.113.9 of api.Login (log)\nwould reset 203.0.113.9 of api.Search (fixed)\n" {
-		t.Errorf("with -n: %s", stdout)
-	}
-	if got := c.take(loginPolicy, "203.0.113.9"); got.Remaining != 0 {
-		t.Errorf("-n removed something: %+v", got)
-	}
-	if stdout, _ := c.run(exitDone, "reset", "-policy", "api.Login", "203.0.113.9"); stdout != "reset 203.0.113.9 of api.Login (log)\n" {
-		t.Errorf("one key: %s", stdout)
-	}
-	if got := c.take(loginPolicy, "203.0.113.9"); got.Remaining != 2 {
-		t.Errorf("after reset: %+v", got)
-	}
-	if got := c.take(searchPolicy, "203.0.113.9"); got.Remaining != 98 {
-		t.Errorf("another policy after reset: %+v", got)
-	}
-	stdout, stderr := c.run(exitProblem, "reset", "203.0.113.9", "nobody\r")
-	if strings.Count(stdout, "\n") != 2 || stderr != "ratelimitgen: no counter of key \"nobody\\r\" under ratelimit:\n" {
-		t.Errorf("a key that is not there: %s%s", stdout, stderr)
-	}
-	// All that a policy has, also in more than one batch.
-	for i := range 2 * batch {
-		c.take(searchPolicy, fmt.Sprint("user", i))
-	}
-	if stdout, _ := c.run(exitDone, "reset", "-policy", "api.Search"); strings.Count(stdout, "reset ") != 2*batch+2 {
-		t.Errorf("%d counters of a policy were reset", strings.Count(stdout, "reset "))
-	}
-	c.run(exitProblem, "inspect", "-policy", "api.Search")
-	if got := c.take(loginPolicy, hostile); got.Remaining != 0 {
-		t.Errorf("another policy after reset: %+v", got)
-	}
-}
-
-func TestRedisBlockRefusesAKey(t *testing.T) {
-	t.Parallel()
-	c := newCounting(t)
-	if stdout, _ := c.run(exitDone, "block", "-n", "-policy", "api.Login", "-for", "1h", hostile); stdout != "would block \"a b\\x1b[2J\\n}{*\" of api.Login (log) for 1h0m0s\n" {
-		t.Errorf("with -n: %s", stdout)
-	}
-	if got := c.take(loginPolicy, hostile); !got.Allowed {
-		t.Errorf("-n blocked something: %+v", got)
-	}
-	c.run(exitDone, "block", "-policy", "api.Search", "-for", "30m", "203.0.113.9", "new")
-	for _, key := range []string{"203.0.113.9", "new"} {
-		if got := c.take(searchPolicy, key); got.Allowed || got.RetryAfter > 30*time.Minute || got.RetryAfter < 29*time.Minute {
-			t.Errorf("%s is blocked: %+v", key, got)
-		}
-	}
-	if stdout, _ := c.run(exitDone, "inspect", "-policy", "api.Search", "203.0.113.9", "new"); strings.Count(stdout, "blocked for ") != 2 || !strings.Contains(stdout, ", 1 charged") {
-		t.Errorf("inspect: %s", stdout)
-	}
-	if stdout, _ := c.run(exitDone, "block", "-policy", "api.Search", "-for", "0", "203.0.113.9"); stdout != "unblocked 203.0.113.9 of api.Search (fixed)\n" {
-		t.Errorf("-for 0: %s", stdout)
-	}
-	if got := c.take(searchPolicy, "203.0.113.9"); !got.Allowed || got.Remaining != 98 {
-		t.Errorf("after -for 0: %+v", got)
-	}
-	c.run(exitProblem, "block", "-policy", "api.Search", "-for", "0", "nobody")
-
-	// A policy that has counted nothing yet.
-	fresh := &ratelimit.Policy{ID: "fresh", Algorithm: ratelimit.TokenBucket, Limit: 5, Window: time.Hour}
-	if _, stderr := c.run(exitProblem, "block", "-policy", "fresh", "-for", "1h", "k"); !strings.Contains(stderr, "say it by -form (log, ") {
-		t.Errorf("a policy without counters: %s", stderr)
-	}
-	c.run(exitDone, "block", "-policy", "fresh", "-form", "bucket", "-for", "1h", "k")
-	if got := c.take(fresh, "k"); got.Allowed {
-		t.Errorf("with -form: %+v", got)
-	}
-}
-
-func TestRedisSaysWhatIsWrong(t *testing.T) {
-	t.Setenv(redisURLEnv, "")
-	addr := listenRedis(t, "--requirepass", "s3cret")
-	for _, r := range []struct {
-		env  string
-		args []string
-		code int
-		want string
-	}{
-		{"", []string{"insect", "k"}, exitTrouble, `redis cannot "insect"; did you mean "inspect"?`},
-		{"", []string{"inspect"}, exitTrouble, "which KEY?"},
-		{"", []string{"block", "-policy", "p", "k"}, exitTrouble, "-for says for how long"},
-		{"", []string{"block", "-for", "1h", "k"}, exitTrouble, "-policy says whose limit"},
-		{"", []string{"block", "-for", "1h", "-policy", "p"}, exitTrouble, "which KEY?"},
-		{"", []string{"block", "-for", "1h", "-policy", "p", "-form", "cube", "k"}, exitTrouble, `no form "cube"; there are log, `},
-		{"", []string{"inspect", "-n", "k"}, exitTrouble, "not defined: -n"},
-		{"", []string{"inspect", "-addr", addr, "-url", "redis://" + addr, "k"}, exitTrouble, "both -addr and -url"},
-		{"", []string{"inspect", "-addr", addr, "k"}, exitTrouble, "NOAUTH"},
-		{"redis://:wr0ng@" + addr, []string{"inspect", "k"}, exitTrouble, "WRONGPASS"},
-		{"redis://:s3cret@" + addr, []string{"inspect", "k"}, exitProblem, "no counter of key k under ratelimit:"},
-		{"redis://:wr0ng@" + addr, []string{"inspect", "-url", "redis://:s3cret@" + addr, "k"}, exitProblem, "no counter of key k"},
-		{"redis://:s3cret@localhost:port", []string{"inspect", "k"}, exitTrouble, "REDIS_URL is not the URL of a server"},
-		{"http://:s3cret@localhost", []string{"inspect", "k"}, exitTrouble, "REDIS_URL is not the URL of a server"},
-		{"", []string{"inspect", "-addr", "127.0.0.1:1", "k"}, exitTrouble, "connection refused"},
-	} {
-		t.Setenv(redisURLEnv, r.env)
-		var stdout, stderr bytes.Buffer
-		code := run(context.Background(), append([]string{"redis"}, r.args...), &stdout, &stderr)
-		if code != r.code || !strings.Contains(stderr.String(), r.want) || stdout.Len() > 0 {
-			t.Errorf("redis %q: exit status %d, printed %s%s; want %d, %s", r.args, code, stdout.String(), stderr.String(), r.code, r.want)
-		}
-		if strings.Contains(stderr.String(), "s3cret") {
-			t.Errorf("redis %q tells the password: %s", r.args, stderr.String())
-		}
-	}
-	for _, args := range [][]string{{"redis", "-h"}, {"-h"}} {
-		var stdout, stderr bytes.Buffer
-		if code := run(context.Background(), args, &stdout, &stderr); code != exitDone || !strings.Contains(stdout.String(), "redis inspect") {
-			t.Errorf("%q: exit status %d, %s%s", args, code, stdout.String(), stderr.String())
-		}
-	}
-}
-
-func TestRedisOnOneNodeOfACluster(t *testing.T) {
-	t.Parallel()
-	addr := listenRedis(t, "--cluster-enabled", "yes")
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	t.Cleanup(func() { client.Close() })
-	if err := client.ClusterAddSlotsRange(context.Background(), 0, 16383).Err(); err != nil {
+	cmd := exec.Command(tool, args...)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), processEnv+"=1", "PATH="+path)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("input"), &out, &errs
+	if err := cmd.Run(); cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		if info, err := client.ClusterInfo(context.Background()).Result(); err != nil || time.Now().After(deadline) {
-			t.Fatalf("the cluster is not up: %v", err)
-		} else if strings.Contains(info, "cluster_state:ok") {
-			break
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// standIn is a program that says what it was started with.
+func standIn(t *testing.T, dir, name string) {
+	t.Helper()
+	script := fmt.Sprintf("#!/bin/sh\necho %s; for arg; do echo \"<$arg>\"; done\nread line; echo \"$line\" >&2\nexit 7\n", name)
+	if err := os.WriteFile(filepath.Join(dir, redisProgram), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRedisIsDoneByTheProgramBesideThisOneOrInPath(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the program that stands in is a shell script")
+	}
+	inPath := t.TempDir()
+	standIn(t, inPath, "path")
+	dir, tool := installed(t)
+	link := filepath.Join(t.TempDir(), "rl")
+	if err := os.Symlink(tool, link); err != nil {
+		t.Fatal(err)
+	}
+	check := func(tool, path, want string, args ...string) {
+		t.Helper()
+		code, stdout, stderr := runTool(t, tool, path, args...)
+		if code != 7 || stdout != want || stderr != "input\n" {
+			t.Errorf("%q: exit status %d, %q and %q; want 7, %q", args, code, stdout, stderr, want)
 		}
 	}
-	c := &counting{t: t, addr: addr, client: client, store: redisstore.New(client, redisstore.WithTimeout(10*time.Second))}
-	c.take(loginPolicy, "k")
-	for _, args := range [][]string{{"inspect", "-cluster", "k"}, {"inspect", "-cluster", "-policy", "api.Login"}, {"reset", "-cluster", "-policy", "api.Login", "k"}} {
-		if stdout, _ := c.run(exitDone, args...); !strings.Contains(stdout, "api.Login") {
-			t.Errorf("%q: %s", args, stdout)
+	check(tool, inPath, "path\n<inspect>\n<a b>\n<>\n<-->\n", "redis", "inspect", "a b", "", "--")
+	check(tool, inPath, "path\n<-addr>\n<redis>\n<inspect>\n<-n>\n", "-addr", "redis", "redis", "inspect", "-n")
+	check(tool, inPath, "path\n<-h>\n", "help", "redis")
+	check(tool, inPath, "path\n<-h>\n", "redis", "-h")
+	check(tool, inPath, "path\n", "redis")
+	standIn(t, dir, "beside")
+	check(tool, inPath, "beside\n<reset>\n", "redis", "reset")
+	check(link, inPath, "beside\n<reset>\n", "redis", "reset")
+}
+
+func TestWhereTheProgramOfRedisIsMissingItIsSaidHowToGetIt(t *testing.T) {
+	dir, tool := installed(t)
+	get := "github.com/ratelimitgen/ratelimitgen/cmd/ratelimitgen-redis@" + installable(cli.Version())
+	for _, c := range []struct {
+		code int
+		args []string
+		want []string
+	}{
+		{exitTrouble, []string{"redis", "inspect", "k"}, []string{"ratelimitgen: redis is done by the program ratelimitgen-redis, which is neither in " + dir + " nor in PATH;"}},
+		{exitTrouble, []string{"redis"}, nil},
+		{exitDone, []string{"redis", "-h"}, []string{"usage: ratelimitgen redis inspect|reset|block", dir}},
+		{exitDone, []string{"redis", "help"}, nil},
+		{exitDone, []string{"help", "redis"}, nil},
+		{exitTrouble, []string{"help", "redis", "inspect"}, []string{`no help on "redis"`}},
+	} {
+		code, stdout, stderr := runTool(t, tool, "", c.args...)
+		text, other := stderr, stdout
+		if c.code == exitDone {
+			text, other = other, text
+		}
+		if c.code != code || other != "" {
+			t.Errorf("%q: exit status %d, printed %s%s", c.args, code, stdout, stderr)
+		}
+		want := c.want
+		if len(c.args) < 3 || c.args[0] == "redis" {
+			want = append(want, "\tgo install "+get+"\n", "\tgo run "+get+" inspect|reset|block")
+		}
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("%q: printed %s\nwant %s", c.args, text, part)
+			}
 		}
 	}
 }
 
-func TestRedisScanShowsItsProgressAtATerminal(t *testing.T) {
-	t.Parallel()
-	c := newCounting(t)
-	var stdout, stderr bytes.Buffer
-	cmd := &command{ctx: context.Background(), stdout: &stdout, stderr: &stderr}
-	o := operator{command: cmd, client: c.client, prefix: "ratelimit:", watch: cmd.watch(false)}
-	if _, err := o.scan(nil); err != nil {
-		t.Fatal(err)
+// A program in the current directory is somebody else's.
+func TestTheProgramOfRedisInTheCurrentDirectoryIsNotRun(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the program that stands in is a shell script")
 	}
-	if got := o.watch.line; got != "scanned 7 of 7 names, 7 counters" {
-		t.Errorf("the line says %q", got)
+	_, tool := installed(t)
+	here := t.TempDir()
+	standIn(t, here, "here")
+	cmd := exec.Command(tool, "redis", "inspect", "k")
+	cmd.Dir = here
+	cmd.Env = append(os.Environ(), processEnv+"=1", "PATH=.")
+	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitTrouble || !strings.Contains(string(out), "relative path in PATH") {
+		t.Errorf("%v: %s", cmd.ProcessState, out)
+	}
+}
+
+func TestTheVersionToInstallIsOurs(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]string{
+		"v1.2.3":                             "v1.2.3",
+		"v1.2.3-rc.1":                        "v1.2.3-rc.1",
+		"(devel)":                            "latest",
+		"":                                   "latest",
+		"v0.0.0-20260101000000-0123456789ab": "v0.0.0-20260101000000-0123456789ab",
+		"v0.0.0-20260101000000-0123456789ab+dirty": "latest",
+	} {
+		if got := installable(version); got != want {
+			t.Errorf("%q: %q, want %q", version, got, want)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/ratelimitgen/ratelimitgen/generator"
+	"github.com/ratelimitgen/ratelimitgen/internal/cli"
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser"
 )
@@ -56,7 +57,7 @@ func (c *command) selftest(args []string) int {
 		}
 		return exitTrouble
 	}
-	dir, err := directory(cfg.Dir)
+	dir, err := cli.Directory(cfg.Dir)
 	if err != nil {
 		return c.trouble(err)
 	}
@@ -70,7 +71,7 @@ func (c *command) selftest(args []string) int {
 	}
 	cfg.Needs, cfg.NeedsOfRequests = generator.Imports(), generator.RequestImports()
 	w := c.watch(c.terminal)
-	defer w.quiet()
+	defer w.Quiet()
 	cfg.Stage = w.stage
 	all, err := parser.ParseAll(c.ctx, cfg, *limit)
 	if err != nil {

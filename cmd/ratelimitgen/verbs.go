@@ -5,31 +5,18 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"runtime/debug"
-	"slices"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/cli"
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 )
 
 // verbs are the first words that are not packages.
 var verbs = []string{"check", "help", "redis", "selftest", "version", "vet"}
 
-// splitWord takes the first word out of args, be it a verb or a package. As with the go
-// command, flags may stand before it: it is the first argument that is neither a flag
-// nor the value of one. It is "" if there is none, or if "--" says that no verb follows.
+// splitWord takes the first word out of args, be it a verb or a package. Flags may stand
+// before it; what is wrong with one, generation says.
 func splitWord(args []string) (word string, rest []string) {
-	if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
-		return "help", args[1:]
-	}
-	flags := anyFlags()
-	if flags.Parse(args) != nil || flags.NArg() == 0 {
-		return "", args // what is wrong with a flag, generation says
-	}
-	n := len(args) - flags.NArg()
-	if n > 0 && args[n-1] == "--" {
-		return "", args
-	}
-	return args[n], slices.Concat(args[:n], args[n+1:])
+	return cli.SplitWord(args, anyFlags())
 }
 
 // anyFlags accepts the flags of all verbs. Which of them have a value has to be known
@@ -54,6 +41,8 @@ func (c *command) help(args []string) int {
 		return code
 	case len(args) == 0:
 		fmt.Fprint(c.stdout, usage)
+	case args[0] == "redis" && len(args) == 1:
+		return c.redis([]string{"-h"})
 	case args[0] == "directives" && len(args) <= 2:
 		name := ""
 		if len(args) == 2 {
@@ -63,7 +52,7 @@ func (c *command) help(args []string) int {
 			return c.trouble(err)
 		}
 	default:
-		return c.trouble(fmt.Errorf("no help on %q; there is \"help\" and \"help directives [name]\"", args[0]))
+		return c.trouble(fmt.Errorf("no help on %q; there is \"help\", \"help redis\" and \"help directives [name]\"", args[0]))
 	}
 	return exitDone
 }
@@ -77,7 +66,7 @@ func (c *command) version(args []string) int {
 	if len(args) > 0 {
 		return c.trouble(fmt.Errorf("version takes no argument %q", args[0]))
 	}
-	fmt.Fprintf(c.stdout, "ratelimitgen %s\n", version())
+	fmt.Fprintf(c.stdout, "ratelimitgen %s\n", cli.Version())
 	return exitDone
 }
 
@@ -94,16 +83,8 @@ func (c *command) words(verb string, args []string) (words []string, code int, o
 	} else if err != nil {
 		return nil, exitTrouble, false
 	}
-	if _, err := directory(*dir); err != nil {
+	if _, err := cli.Directory(*dir); err != nil {
 		return nil, c.trouble(err), false
 	}
 	return flags.Args(), exitDone, true
-}
-
-// version is the module version of the running binary.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
 }

@@ -1,6 +1,6 @@
 // Package rediskey knows what the counters of package redisstore are called and, as far
 // as that can be told without the policy, what they hold. The store writes by it, and
-// the command ratelimitgen reads.
+// the command ratelimitgen-redis reads.
 package rediskey
 
 import (
@@ -92,6 +92,25 @@ func (k Key) Append(b []byte) []byte {
 
 // Parse returns what a name under the prefix says, and whether it is one.
 func Parse(prefix, name string) (Key, bool) {
+	k, ok := parse(prefix, name)
+	if !ok || PolicyOf(k.Form, "") == nil {
+		return Key{}, false
+	}
+	return k, true
+}
+
+// ParseUnknown is Parse for names of a form that is not one of Forms, but may be one of
+// another version of this package.
+func ParseUnknown(prefix, name string) (Key, bool) {
+	k, ok := parse(prefix, name)
+	if !ok || PolicyOf(k.Form, "") != nil || k.Policy == "" || k.Form == "" {
+		return Key{}, false
+	}
+	return k, true
+}
+
+// parse reads a name of any form.
+func parse(prefix, name string) (Key, bool) {
 	rest, ok := strings.CutPrefix(name, prefix+"{")
 	if !ok {
 		return Key{}, false
@@ -107,7 +126,7 @@ func Parse(prefix, name string) (Key, bool) {
 		k.User, inUser = "", true
 	}
 	k.Policy, inPolicy = unescape(rest[:colon])
-	if !inUser || !inPolicy || PolicyOf(k.Form, "") == nil || k.String() != name {
+	if !inUser || !inPolicy || k.String() != name {
 		return Key{}, false
 	}
 	return k, true

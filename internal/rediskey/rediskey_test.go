@@ -17,6 +17,23 @@ func TestParseIsTheInverseOfString(t *testing.T) {
 	})
 }
 
+func TestNamesOfOtherFormsAreTold(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]Key{
+		"p:{k}a:later": {"p:", "k", "a", "later"},
+		"p:{%}a:b:l+":  {"p:", "", "a:b", "l+"},
+		"p:{k}a:log":   {}, // is known
+		"p:{%}:check":  {}, // is of no policy
+		"p:{k}a:":      {},
+		"p:{k}a":       {},
+		"q:{k}a:later": {},
+	} {
+		if k, ok := ParseUnknown("p:", name); k != want || ok != (want != Key{}) {
+			t.Errorf("%q: %+v, %v; want %+v", name, k, ok, want)
+		}
+	}
+}
+
 func TestNamesOfOthersAreNotKeys(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{

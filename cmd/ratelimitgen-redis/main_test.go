@@ -1,0 +1,345 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/cli"
+	"github.com/ratelimitgen/ratelimitgen/internal/rediskey"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+	"github.com/ratelimitgen/ratelimitgen/runtime/redisstore"
+)
+
+// listenRedis runs a server of the test's own and returns its address.
+func listenRedis(t *testing.T, args ...string) string {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Fatalf("this test needs redis-server, which `make test` provides: %v", err)
+	}
+	for range 20 { // another process may take the port between our look and its use
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := l.Addr().String()
+		l.Close()
+		_, port, _ := net.SplitHostPort(addr)
+		cmd := exec.Command(path, append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", "", "--appendonly", "no"}, args...)...)
+		stdout, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ready := make(chan bool, 1)
+		go func() {
+			lines := bufio.NewScanner(stdout)
+			for lines.Scan() { // to the end, so that the server never blocks on its log
+				if strings.Contains(lines.Text(), "Ready to accept connections") {
+					ready <- true
+				}
+			}
+			ready <- false
+		}()
+		stop := func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+		if <-ready {
+			t.Cleanup(stop)
+			return addr
+		}
+		stop()
+	}
+	t.Fatal("redis-server did not start")
+	return ""
+}
+
+// counting is a server with counters of a service.
+type counting struct {
+	t      *testing.T
+	addr   string
+	client *redis.Client
+	store  *redisstore.Store
+}
+
+var (
+	loginPolicy  = &ratelimit.Policy{ID: "api.Login", Limit: 3, Window: time.Hour}
+	searchPolicy = &ratelimit.Policy{ID: "api.Search", Algorithm: ratelimit.FixedWindow, Limit: 100, Window: time.Hour}
+	payPolicy    = &ratelimit.Policy{ID: "pay", Limit: 1, Window: time.Hour, Lock: []time.Duration{time.Hour}}
+)
+
+const hostile = "a b\x1b[2J\n}{*"
+
+func newCounting(t *testing.T) *counting {
+	t.Helper()
+	addr := listenRedis(t)
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() { client.Close() })
+	c := &counting{t: t, addr: addr, client: client, store: redisstore.New(client, redisstore.WithTimeout(10*time.Second), redisstore.WithRefusalMemory(0))}
+	for _, key := range []string{"203.0.113.9", "203.0.113.90", hostile} {
+		c.take(loginPolicy, key)
+		c.take(loginPolicy, key)
+		c.take(searchPolicy, key)
+	}
+	c.take(payPolicy, "")
+	c.take(payPolicy, "")
+	return c
+}
+
+func (c *counting) take(p *ratelimit.Policy, key string) ratelimit.Outcome {
+	c.t.Helper()
+	ops := []ratelimit.Op{{Policy: p, Key: key, Cost: 1}}
+	if err := c.store.Take(context.Background(), ops); err != nil {
+		c.t.Fatal(err)
+	}
+	return ops[0].Outcome
+}
+
+// run runs the program with the server and returns what it prints.
+func (c *counting) run(code int, args ...string) (stdout, stderr string) {
+	c.t.Helper()
+	var out, errs bytes.Buffer
+	if got := run(context.Background(), append([]string{args[0], "-addr", c.addr}, args[1:]...), &out, &errs); got != code {
+		c.t.Errorf("%q: exit status %d, want %d; printed %s%s", args, got, code, out.String(), errs.String())
+	}
+	return out.String(), errs.String()
+}
+
+func TestInspectPrintsCounters(t *testing.T) {
+	t.Parallel()
+	c := newCounting(t)
+	line := func(policy, key, form, state string) string {
+		return regexp.QuoteMeta(policy) + ` +` + regexp.QuoteMeta(key) + ` +` + form + ` +(1h0m0s|59m5\ds) +` + state + "\n"
+	}
+	const head = `POLICY +KEY +FORM +EXPIRES IN +STATE\n`
+	const age = ` \S+ ago`
+	printedKey := `"a b\x1b[2J\n}{*"`
+	for _, r := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"203.0.113.9"}, exitDone,
+			head + line("api.Login", "203.0.113.9", "log", "2 charged, last charged"+age) + line("api.Search", "203.0.113.9", "fixed", "1 charged, window began"+age)},
+		{[]string{"-policy", "api.Login", hostile}, exitDone, head + line("api.Login", printedKey, "log", "2 charged, last charged"+age)},
+		{[]string{hostile}, exitDone, head + line("api.Login", printedKey, "log", ".*") + line("api.Search", printedKey, "fixed", ".*")},
+		{[]string{"-policy", "api.Login"}, exitDone,
+			head + line("api.Login", "203.0.113.9", "log", ".*") + line("api.Login", "203.0.113.90", "log", ".*") + line("api.Login", printedKey, "log", ".*")},
+		{[]string{"-policy=pay", ""}, exitDone, head + line("pay", `""`, `log\+`, `locked for \S+, last charged`+age)},
+		{[]string{"-policy=pay"}, exitDone, head + line("pay", `""`, `log\+`, `locked for \S+, last charged`+age)},
+		{[]string{"203.0.113"}, exitProblem, ""},
+		{[]string{"*"}, exitProblem, ""},
+		{[]string{"-policy", "api.*"}, exitProblem, ""},
+		{[]string{"-policy", "api.Search", "-prefix", "other:", "203.0.113.9"}, exitProblem, ""},
+	} {
+		stdout, stderr := c.run(r.code, append([]string{"inspect"}, r.args...)...)
+		if !regexp.MustCompile("^" + r.want + "$").MatchString(stdout) {
+			t.Errorf("inspect %q printed\n%s\nwant %s", r.args, stdout, r.want)
+		}
+		if (stderr == "") != (r.code == exitDone) {
+			t.Errorf("inspect %q printed on standard error: %s", r.args, stderr)
+		}
+	}
+}
+
+func TestResetMakesTheNextCallTheFirst(t *testing.T) {
+	t.Parallel()
+	c := newCounting(t)
+	if stdout, _ := c.run(exitDone, "reset", "-n", "203.0.113.9"); stdout != "would reset 203.0.113.9 of api.Login (log)\nwould reset 203.0.113.9 of api.Search (fixed)\n" {
+		t.Errorf("with -n: %s", stdout)
+	}
+	if got := c.take(loginPolicy, "203.0.113.9"); got.Remaining != 0 {
+		t.Errorf("-n removed something: %+v", got)
+	}
+	if stdout, _ := c.run(exitDone, "reset", "-policy", "api.Login", "203.0.113.9"); stdout != "reset 203.0.113.9 of api.Login (log)\n" {
+		t.Errorf("one key: %s", stdout)
+	}
+	if got := c.take(loginPolicy, "203.0.113.9"); got.Remaining != 2 {
+		t.Errorf("after reset: %+v", got)
+	}
+	if got := c.take(searchPolicy, "203.0.113.9"); got.Remaining != 98 {
+		t.Errorf("another policy after reset: %+v", got)
+	}
+	stdout, stderr := c.run(exitProblem, "reset", "203.0.113.9", "nobody\r")
+	if strings.Count(stdout, "\n") != 2 || stderr != "ratelimitgen-redis: no counter of key \"nobody\\r\" under ratelimit:\n" {
+		t.Errorf("a key that is not there: %s%s", stdout, stderr)
+	}
+	// All that a policy has, also in more than one batch.
+	for i := range 2 * batch {
+		c.take(searchPolicy, fmt.Sprint("user", i))
+	}
+	if stdout, _ := c.run(exitDone, "reset", "-policy", "api.Search"); strings.Count(stdout, "reset ") != 2*batch+2 {
+		t.Errorf("%d counters of a policy were reset", strings.Count(stdout, "reset "))
+	}
+	c.run(exitProblem, "inspect", "-policy", "api.Search")
+	if got := c.take(loginPolicy, hostile); got.Remaining != 0 {
+		t.Errorf("another policy after reset: %+v", got)
+	}
+}
+
+func TestBlockRefusesAKey(t *testing.T) {
+	t.Parallel()
+	c := newCounting(t)
+	if stdout, _ := c.run(exitDone, "block", "-n", "-policy", "api.Login", "-for", "1h", hostile); stdout != "would block \"a b\\x1b[2J\\n}{*\" of api.Login (log) for 1h0m0s\n" {
+		t.Errorf("with -n: %s", stdout)
+	}
+	if got := c.take(loginPolicy, hostile); !got.Allowed {
+		t.Errorf("-n blocked something: %+v", got)
+	}
+	c.run(exitDone, "block", "-policy", "api.Search", "-for", "30m", "203.0.113.9", "new")
+	for _, key := range []string{"203.0.113.9", "new"} {
+		if got := c.take(searchPolicy, key); got.Allowed || got.RetryAfter > 30*time.Minute || got.RetryAfter < 29*time.Minute {
+			t.Errorf("%s is blocked: %+v", key, got)
+		}
+	}
+	if stdout, _ := c.run(exitDone, "inspect", "-policy", "api.Search", "203.0.113.9", "new"); strings.Count(stdout, "blocked for ") != 2 || !strings.Contains(stdout, ", 1 charged") {
+		t.Errorf("inspect: %s", stdout)
+	}
+	if stdout, _ := c.run(exitDone, "block", "-policy", "api.Search", "-for", "0", "203.0.113.9"); stdout != "unblocked 203.0.113.9 of api.Search (fixed)\n" {
+		t.Errorf("-for 0: %s", stdout)
+	}
+	if got := c.take(searchPolicy, "203.0.113.9"); !got.Allowed || got.Remaining != 98 {
+		t.Errorf("after -for 0: %+v", got)
+	}
+	c.run(exitProblem, "block", "-policy", "api.Search", "-for", "0", "nobody")
+
+	// A policy that has counted nothing yet.
+	fresh := &ratelimit.Policy{ID: "fresh", Algorithm: ratelimit.TokenBucket, Limit: 5, Window: time.Hour}
+	if _, stderr := c.run(exitProblem, "block", "-policy", "fresh", "-for", "1h", "k"); !strings.Contains(stderr, "say it by -form (log, ") {
+		t.Errorf("a policy without counters: %s", stderr)
+	}
+	c.run(exitDone, "block", "-policy", "fresh", "-form", "bucket", "-for", "1h", "k")
+	if got := c.take(fresh, "k"); got.Allowed {
+		t.Errorf("with -form: %+v", got)
+	}
+}
+
+// Services may be newer than this program.
+func TestCountersOfUnknownFormsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	c := newCounting(t)
+	names := []string{"ratelimit:{203.0.113.9}api.Login:later", "ratelimit:{203.0.113.90}api.Login:later", "ratelimit:{k}new:a\x1bb"}
+	for _, name := range names {
+		if err := c.client.Set(context.Background(), name, "x", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say := "ratelimitgen-redis: left alone %d of form %s, which ratelimitgen-redis " + cli.Version() + " does not know: take the version of the services\n"
+	for _, r := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"inspect", "203.0.113.9"}, fmt.Sprintf(say, 1, "later")},
+		{[]string{"reset", "203.0.113.9"}, fmt.Sprintf(say, 1, "later")},
+		{[]string{"reset", "-policy", "api.Login"}, fmt.Sprintf(say, 2, "later")},
+		{[]string{"inspect", "k"}, "ratelimitgen-redis: no counter of key k under ratelimit:\n" + fmt.Sprintf(say, 1, `"a\x1bb"`)},
+		{[]string{"block", "-policy", "api.Login", "-for", "1h", "somebody"}, "ratelimitgen-redis: policy api.Login has counted nothing under ratelimit:, so that nobody knows how it counts: say it by -form (" +
+			strings.Join(rediskey.Forms(), ", ") + ")\n" + fmt.Sprintf(say, 2, "later")},
+	} {
+		if _, stderr := c.run(exitProblem, r.args...); stderr != r.want {
+			t.Errorf("%q printed %s\nwant %s", r.args, stderr, r.want)
+		}
+	}
+	if n, err := c.client.Exists(context.Background(), names...).Result(); n != int64(len(names)) || err != nil {
+		t.Errorf("%d of %d counters are left, %v", n, len(names), err)
+	}
+}
+
+func TestSaysWhatIsWrong(t *testing.T) {
+	t.Setenv(redisURLEnv, "")
+	addr := listenRedis(t, "--requirepass", "s3cret")
+	for _, r := range []struct {
+		env  string
+		args []string
+		code int
+		want string
+	}{
+		{"", []string{"insect", "k"}, exitTrouble, `unknown verb "insect"; did you mean "inspect"?`},
+		{"", []string{"cube"}, exitTrouble, `unknown verb "cube". There are`},
+		{"", []string{"-nonsense", "inspect", "k"}, exitTrouble, "not defined: -nonsense"},
+		{"", []string{"-for", "ever", "block", "-policy", "p", "k"}, exitTrouble, `invalid value "ever" for flag -for`},
+		{"", []string{"-C", "nowhere", "inspect", "k"}, exitTrouble, "nowhere: no such file"},
+		{"", []string{"version", "k"}, exitTrouble, "takes no argument"},
+		{"", []string{"inspect"}, exitTrouble, "which KEY?"},
+		{"", []string{"block", "-policy", "p", "k"}, exitTrouble, "-for says for how long"},
+		{"", []string{"block", "-for", "1h", "k"}, exitTrouble, "-policy says whose limit"},
+		{"", []string{"block", "-for", "1h", "-policy", "p"}, exitTrouble, "which KEY?"},
+		{"", []string{"block", "-for", "1h", "-policy", "p", "-form", "cube", "k"}, exitTrouble, `no form "cube"; there are log, `},
+		{"", []string{"inspect", "-n", "k"}, exitTrouble, "not defined: -n"},
+		{"", []string{"inspect", "-addr", addr, "-url", "redis://" + addr, "k"}, exitTrouble, "both -addr and -url"},
+		{"", []string{"inspect", "-addr", addr, "k"}, exitTrouble, "NOAUTH"},
+		{"redis://:wr0ng@" + addr, []string{"inspect", "k"}, exitTrouble, "WRONGPASS"},
+		{"redis://:s3cret@" + addr, []string{"inspect", "k"}, exitProblem, "no counter of key k under ratelimit:"},
+		{"redis://:s3cret@" + addr, []string{"-prefix", "p:", "inspect", "k"}, exitProblem, "no counter of key k under p:"},
+		{"redis://:wr0ng@" + addr, []string{"inspect", "-url", "redis://:s3cret@" + addr, "k"}, exitProblem, "no counter of key k"},
+		{"redis://:s3cret@localhost:port", []string{"inspect", "k"}, exitTrouble, "REDIS_URL is not the URL of a server"},
+		{"http://:s3cret@localhost", []string{"inspect", "k"}, exitTrouble, "REDIS_URL is not the URL of a server"},
+		{"", []string{"inspect", "-addr", "127.0.0.1:1", "k"}, exitTrouble, "connection refused"},
+	} {
+		t.Setenv(redisURLEnv, r.env)
+		var stdout, stderr bytes.Buffer
+		code := run(context.Background(), r.args, &stdout, &stderr)
+		if code != r.code || !strings.Contains(stderr.String(), r.want) || stdout.Len() > 0 {
+			t.Errorf("%q: exit status %d, printed %s%s; want %d, %s", r.args, code, stdout.String(), stderr.String(), r.code, r.want)
+		}
+		if strings.Contains(stderr.String(), "s3cret") {
+			t.Errorf("%q tells the password: %s", r.args, stderr.String())
+		}
+	}
+	for _, args := range [][]string{{"-h"}, {"help"}, {"--help", "inspect"}} {
+		var stdout, stderr bytes.Buffer
+		if code := run(context.Background(), args, &stdout, &stderr); code != exitDone || !strings.Contains(stdout.String(), "redis inspect") {
+			t.Errorf("%q: exit status %d, %s%s", args, code, stdout.String(), stderr.String())
+		}
+	}
+}
+
+func TestOnOneNodeOfACluster(t *testing.T) {
+	t.Parallel()
+	addr := listenRedis(t, "--cluster-enabled", "yes")
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() { client.Close() })
+	if err := client.ClusterAddSlotsRange(context.Background(), 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if info, err := client.ClusterInfo(context.Background()).Result(); err != nil || time.Now().After(deadline) {
+			t.Fatalf("the cluster is not up: %v", err)
+		} else if strings.Contains(info, "cluster_state:ok") {
+			break
+		}
+	}
+	c := &counting{t: t, addr: addr, client: client, store: redisstore.New(client, redisstore.WithTimeout(10*time.Second))}
+	c.take(loginPolicy, "k")
+	for _, args := range [][]string{{"inspect", "-cluster", "k"}, {"inspect", "-cluster", "-policy", "api.Login"}, {"reset", "-cluster", "-policy", "api.Login", "k"}} {
+		if stdout, _ := c.run(exitDone, args...); !strings.Contains(stdout, "api.Login") {
+			t.Errorf("%q: %s", args, stdout)
+		}
+	}
+}
+
+func TestScanShowsItsProgressAtATerminal(t *testing.T) {
+	t.Parallel()
+	c := newCounting(t)
+	var line string
+	o := operator{ctx: context.Background(), client: c.client, prefix: "ratelimit:", say: func(text string) { line = text }}
+	if _, err := o.scan(nil); err != nil {
+		t.Fatal(err)
+	}
+	if line != "scanned 7 of 7 names, 7 counters" {
+		t.Errorf("the line says %q", line)
+	}
+}
