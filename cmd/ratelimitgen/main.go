@@ -142,7 +142,7 @@ func main() {
 // garbage counts; before, it is not worth collecting often.
 const (
 	garbageWhileLoading = 150
-	garbageOnceLoaded   = 50
+	garbageOnceLoaded   = 75
 )
 
 // setGarbage sets how much garbage there may be, if the user does not say it.
