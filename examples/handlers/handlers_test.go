@@ -61,6 +61,50 @@ func listen(t *testing.T, run func(net.Listener) error, stop func() error) strin
 	return "http://" + ln.Addr().String()
 }
 
+// TestHandlersTellTheirRequestsApart has the caller's method, path and cookie from
+// the context of each framework.
+func TestHandlersTellTheirRequestsApart(t *testing.T) {
+	t.Parallel()
+	for name, start := range servers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := start(t, ratelimit.New())
+			for _, step := range []struct {
+				method, path, seat string
+				status             int
+			}{
+				{"GET", "/visits/1", "", 200},
+				{"GET", "/visits/1", "", 429},
+				{"GET", "/visits/1?x=1", "", 429}, // the path is the same
+				{"GET", "/visits/2", "", 200},
+				{"POST", "/visits/1", "", 200},
+				{"POST", "/visits/1", "", 429},
+				{"GET", "/visits/1", "a", 200},
+				{"GET", "/visits/1", "a", 429},
+				{"GET", "/visits/1", "b", 200},
+			} {
+				req, err := http.NewRequest(step.method, url+step.path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if step.seat != "" {
+					req.AddCookie(&http.Cookie{Name: "seat", Value: step.seat})
+				}
+				res, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := res.Body.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if res.StatusCode != step.status {
+					t.Errorf("%s %s in seat %q: got %d, want %d", step.method, step.path, step.seat, res.StatusCode, step.status)
+				}
+			}
+		})
+	}
+}
+
 func TestHandlersAnswerRefusals(t *testing.T) {
 	t.Parallel()
 	for name, start := range servers {
