@@ -40,6 +40,11 @@ func TestDimensionsThatAreParametersTooAreAmbiguousAsElements(t *testing.T) {
 				t.Errorf("%s: %+v", src, problems)
 			}
 		}
+		account := types.NewStruct([]*types.Var{types.NewField(0, pkg, "ID", types.Typ[types.String], false)}, nil)
+		s.Sig = types.NewSignatureType(nil, nil, nil, types.NewTuple(types.NewVar(0, pkg, dim, account)), nil, false)
+		if k, problems := ParseKey(dim+".ID", s); k == nil || k.NeedsRequest() {
+			t.Errorf("a field of the parameter %s: %+v, %+v", dim, k, problems)
+		}
 		s.Sig = types.NewSignatureType(nil, nil, nil, nil, nil, false)
 		if k, problems := ParseKey(dim, s); k == nil {
 			t.Errorf("%s without such a parameter: %+v", dim, problems)
