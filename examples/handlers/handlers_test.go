@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	gingonic "github.com/gin-gonic/gin"
 	fiberv3 "github.com/gofiber/fiber/v3"
 
 	"github.com/ratelimitgen/ratelimitgen/examples/handlers/echo4"
@@ -162,5 +163,21 @@ func TestHandlersAnswerRefusals(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// gin calls the handlers of a route one after the other, unless one aborts.
+func TestARefusalOfGinEndsTheChain(t *testing.T) {
+	t.Parallel()
+	gin.New(ratelimit.New()) // sets the mode
+	api := gin.NewRateLimitedAPI(gin.API{}, ratelimit.New())
+	engine := gingonic.New()
+	var went []string
+	engine.GET("/orders/:id", api.Order, func(c *gingonic.Context) { went = append(went, c.Param("id")) })
+	for _, id := range []string{"1", "2", "3"} {
+		engine.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/orders/"+id, nil))
+	}
+	if got := strings.Join(went, " "); got != "1 2" {
+		t.Errorf("%s went on, want 1 2", got)
 	}
 }
