@@ -174,6 +174,7 @@ var keyCases = []keyCase{
 	{expr: "req?.User", want: [3]string{"ann", "-", ""}},
 	{expr: "#req.User", want: [3]string{"ann", "-", ""}, vm: "SpEL"},
 	{expr: "#p1.User", want: [3]string{"ann", "-", ""}, vm: "SpEL"},
+	{expr: "#a1.User", want: [3]string{"ann", "-", ""}, vm: "SpEL"},
 	{expr: "#root.args[1].Tenant", want: [3]string{"ACME", "-", ""}, vm: "SpEL"},
 	{expr: "#root.target.region", want: [3]string{"eu", "eu", "eu"}, vm: "SpEL"},
 	{expr: "#root.methodName + id", want: [3]string{"Doid", "Doid", "Doid"}, vm: "SpEL"},

@@ -18,6 +18,8 @@ func TestKeysReadTheRequest(t *testing.T) {
 		{"key", "method", "GET", "-"},
 		{"key", "path", "/orders/7", "-"},
 		{"key", "route", "/orders/{id}", "-"},
+		{"key", "[request.role, request.method, request.path, request.route]", "admin|GET|/orders/7|/orders/{id}", "-"},
+		{"key", "[request.user, request.ip]", "caller|192.0.2.1", "-"},
 		{"key", "ip/24/56", "192.0.2.0/24", "-"},
 		{"key", "request.ip/32/56", "192.0.2.1", "-"},
 		{"key", "ip/16/48, role", "192.0.0.0/16|admin", "-"},

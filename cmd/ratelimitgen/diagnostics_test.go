@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 )
 
 const brokenSource = `package p
@@ -55,6 +58,30 @@ func TestWithJSONOnlyProblemsAreOnStandardOutput(t *testing.T) {
 	code, stdout, stderr := ratelimitgen(t, dir, "-json", "./...")
 	if code != exitDone || stderr != "wrote p/ratelimit_gen.go\n" || strings.Count(stdout, "\n") != 1 || !strings.HasPrefix(stdout, `{"file":"p/q.go","line":7,`) || !strings.Contains(stdout, `"severity":"warning"`) {
 		t.Errorf("exit status %d, printed %q and %q", code, stdout, stderr)
+	}
+}
+
+func TestRecordsHoldTheSuggestionAndTheValidNames(t *testing.T) {
+	t.Parallel()
+	dir := module(t, map[string]string{"p/p.go": strings.Replace(limitedSource, "//ratelimit:", "//ratelimit:mod=shadow ", 1)})
+	code, stdout, _ := ratelimitgen(t, dir, "-json", "./...")
+	var record struct {
+		Suggestion string
+		Valid      []string
+	}
+	if err := json.Unmarshal([]byte(stdout), &record); code != exitProblem || err != nil {
+		t.Fatalf("exit status %d, %v: %s", code, err, stdout)
+	}
+	var options []string
+	for _, v := range directive.Verbs() {
+		if v.Name == directive.VerbLimit {
+			for _, o := range v.Options {
+				options = append(options, o.Name)
+			}
+		}
+	}
+	if record.Suggestion != "mode" || !slices.Equal(record.Valid, options) {
+		t.Errorf("suggestion %q, valid %q, want mode and %q", record.Suggestion, record.Valid, options)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	gingonic "github.com/gin-gonic/gin"
 	fiberv3 "github.com/gofiber/fiber/v3"
 
 	"github.com/ratelimitgen/ratelimitgen/examples/handlers/echo4"
@@ -59,6 +60,50 @@ func listen(t *testing.T, run func(net.Listener) error, stop func() error) strin
 		}
 	})
 	return "http://" + ln.Addr().String()
+}
+
+// TestHandlersTellTheirRequestsApart has the caller's method, path and cookie from
+// the context of each framework.
+func TestHandlersTellTheirRequestsApart(t *testing.T) {
+	t.Parallel()
+	for name, start := range servers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := start(t, ratelimit.New())
+			for _, step := range []struct {
+				method, path, seat string
+				status             int
+			}{
+				{"GET", "/visits/1", "", 200},
+				{"GET", "/visits/1", "", 429},
+				{"GET", "/visits/1?x=1", "", 429}, // the path is the same
+				{"GET", "/visits/2", "", 200},
+				{"POST", "/visits/1", "", 200},
+				{"POST", "/visits/1", "", 429},
+				{"GET", "/visits/1", "a", 200},
+				{"GET", "/visits/1", "a", 429},
+				{"GET", "/visits/1", "b", 200},
+			} {
+				req, err := http.NewRequest(step.method, url+step.path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if step.seat != "" {
+					req.AddCookie(&http.Cookie{Name: "seat", Value: step.seat})
+				}
+				res, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := res.Body.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if res.StatusCode != step.status {
+					t.Errorf("%s %s in seat %q: got %d, want %d", step.method, step.path, step.seat, res.StatusCode, step.status)
+				}
+			}
+		})
+	}
 }
 
 func TestHandlersAnswerRefusals(t *testing.T) {
@@ -118,5 +163,21 @@ func TestHandlersAnswerRefusals(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// gin calls the handlers of a route one after the other, unless one aborts.
+func TestARefusalOfGinEndsTheChain(t *testing.T) {
+	t.Parallel()
+	gin.New(ratelimit.New()) // sets the mode
+	api := gin.NewRateLimitedAPI(gin.API{}, ratelimit.New())
+	engine := gingonic.New()
+	var went []string
+	engine.GET("/orders/:id", api.Order, func(c *gingonic.Context) { went = append(went, c.Param("id")) })
+	for _, id := range []string{"1", "2", "3"} {
+		engine.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/orders/"+id, nil))
+	}
+	if got := strings.Join(went, " "); got != "1 2" {
+		t.Errorf("%s went on, want 1 2", got)
 	}
 }

@@ -16,6 +16,7 @@ func TestContextTellsWhatTheRequestItselfSays(t *testing.T) {
 	r.RemoteAddr = "[::ffff:192.0.2.7]:1234"
 	r.Header.Set("X-Forwarded-For", "203.0.113.9")
 	r.Header.Set("X-Tenant", "acme")
+	r.Header.Set("Cookie", "sid=s1")
 	r.Pattern = "/orders/{id}"
 	req := ratelimit.RequestFrom(Context(r))
 	if req == nil {
@@ -24,7 +25,7 @@ func TestContextTellsWhatTheRequestItselfSays(t *testing.T) {
 	if want := netip.MustParseAddr("192.0.2.7"); req.Addr != want {
 		t.Errorf("the caller is %v, want the peer %v", req.Addr, want)
 	}
-	if req.Method != "POST" || req.Path != "/orders/7" || req.RoutePattern() != "/orders/{id}" || req.Header("X-Tenant") != "acme" || req.Query("q") != "x" {
+	if req.Method != "POST" || req.Path != "/orders/7" || req.RoutePattern() != "/orders/{id}" || req.Header("X-Tenant") != "acme" || req.Query("q") != "x" || req.Cookie("sid") != "s1" {
 		t.Errorf("got %+v", req)
 	}
 	if req.User != "" || req.Role != "" {

@@ -34,6 +34,11 @@ func (API) Login(c *echo.Context) error {
 	return c.String(http.StatusOK, "hello")
 }
 
+// Visit is limited by all that tells one request of an address from another.
+//
+//ratelimit:max=1 window=1m key=`[ip, method, path, request.cookie("seat") ?? "none"]`
+func (API) Visit(c *echo.Context) error { return c.String(http.StatusOK, "visit "+c.Param("id")) }
+
 // Status is a function, limited for all callers together.
 //
 //ratelimit:max=1 window=1m
@@ -46,6 +51,8 @@ func New(limiter *ratelimit.Limiter) http.Handler {
 	e.GET("/orders/:id", api.Order)
 	e.GET("/reports/:id", api.Report)
 	e.GET("/login", api.Login)
+	e.GET("/visits/:id", api.Visit)
+	e.POST("/visits/:id", api.Visit)
 	e.GET("/status", NewRateLimitedStatus(limiter))
 	return e
 }

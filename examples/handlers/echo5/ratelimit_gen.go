@@ -51,6 +51,7 @@ type RateLimitedAPI struct {
 	login  *ratelimit.Gate
 	order  *ratelimit.Gate
 	report *ratelimit.Gate
+	visit  *ratelimit.Gate
 }
 
 // NewRateLimitedAPI returns next limited by limiter. It panics if limiter is
@@ -61,6 +62,7 @@ func NewRateLimitedAPI(next API, limiter *ratelimit.Limiter) *RateLimitedAPI {
 		login:  limiter.MustGate(&apiLoginSpec),
 		order:  limiter.MustGate(&apiOrderSpec),
 		report: limiter.MustGate(&apiReportSpec),
+		visit:  limiter.MustGate(&apiVisitSpec),
 	}
 }
 
@@ -187,4 +189,49 @@ func apiReportKey(ctx context.Context, buf []byte) []byte {
 		return nil
 	}
 	return ratelimit.AppendText(buf, header)
+}
+
+// Visit calls the wrapped API, or answers the request with a refusal if it is
+// not admitted by
+//
+//	max=1 window=1m key=`[ip, method, path, request.cookie("seat") ?? "none"]`
+func (a *RateLimitedAPI) Visit(c *echo.Context) error {
+	ctx := httplimit.Context(c.Request())
+	var buf [64]byte
+	if err := a.visit.Allow(ctx, apiVisitKey(ctx, buf[:0])); err != nil {
+		ratelimit.WriteRefusal(c.Response(), err)
+		return nil
+	}
+	return a.next.Visit(c)
+}
+
+var apiVisitSpec = ratelimit.Spec{
+	Method: "echo5.API.Visit",
+	File:   "api.go",
+	Policies: []ratelimit.Policy{{
+		ID:        "github.com/ratelimitgen/ratelimitgen/examples/handlers/echo5.API.Visit",
+		Directive: "max=1 window=1m key=`[ip, method, path, request.cookie(\"seat\") ?? \"none\"]`",
+		Key:       `[ip, method, path, request.cookie("seat") ?? "none"]`,
+		Algorithm: ratelimit.SlidingLog,
+		Limit:     1,
+		Window:    time.Minute,
+	}},
+}
+
+func apiVisitKey(ctx context.Context, buf []byte) []byte {
+	caller := ratelimit.RequestFrom(ctx)
+	buf = ratelimit.AppendIP(buf, caller)
+	if caller == nil || caller.Method == "" {
+		return nil
+	}
+	buf = ratelimit.AppendText(buf, caller.Method)
+	if caller.Path == "" {
+		return nil
+	}
+	buf = ratelimit.AppendText(buf, caller.Path)
+	cookie := caller.Cookie("seat")
+	if cookie != "" {
+		return ratelimit.AppendHash(buf, cookie)
+	}
+	return ratelimit.AppendText(buf, "none")
 }

@@ -32,6 +32,11 @@ func (API) Login(c fiber.Ctx) error {
 	return c.SendString("hello")
 }
 
+// Visit is limited by all that tells one request of an address from another.
+//
+//ratelimit:max=1 window=1m key=`[ip, method, path, request.cookie("seat") ?? "none"]`
+func (API) Visit(c fiber.Ctx) error { return c.SendString("visit " + c.Params("id")) }
+
 // Status is a function, limited for all callers together.
 //
 //ratelimit:max=1 window=1m
@@ -44,6 +49,8 @@ func New(limiter *ratelimit.Limiter) *fiber.App {
 	app.Get("/orders/:id", api.Order)
 	app.Get("/reports/:id", api.Report)
 	app.Get("/login", api.Login)
+	app.Get("/visits/:id", api.Visit)
+	app.Post("/visits/:id", api.Visit)
 	app.Get("/status", NewRateLimitedStatus(limiter))
 	return app
 }

@@ -54,6 +54,7 @@ type RateLimitedAPI struct {
 	login  *ratelimit.Gate
 	order  *ratelimit.Gate
 	report *ratelimit.Gate
+	visit  *ratelimit.Gate
 }
 
 // NewRateLimitedAPI returns next limited by limiter. It panics if limiter is
@@ -64,6 +65,7 @@ func NewRateLimitedAPI(next API, limiter *ratelimit.Limiter) *RateLimitedAPI {
 		login:  limiter.MustGate(&apiLoginSpec),
 		order:  limiter.MustGate(&apiOrderSpec),
 		report: limiter.MustGate(&apiReportSpec),
+		visit:  limiter.MustGate(&apiVisitSpec),
 	}
 }
 
@@ -199,4 +201,52 @@ func apiReportKey(ctx context.Context, buf []byte) []byte {
 		return nil
 	}
 	return ratelimit.AppendText(buf, header)
+}
+
+// Visit calls the wrapped API, or answers the request with a refusal if it is
+// not admitted by
+//
+//	max=1 window=1m key=`[ip, method, path, request.cookie("seat") ?? "none"]`
+func (a *RateLimitedAPI) Visit(c fiber.Ctx) error {
+	ctx := httplimit.FiberContext(c.Context(), c, "")
+	var buf [64]byte
+	if err := a.visit.Allow(ctx, apiVisitKey(ctx, buf[:0])); err != nil {
+		refusal := ratelimit.Refuse(err)
+		for _, h := range refusal.Header {
+			c.Set(h.Name, h.Value)
+		}
+		return c.Status(refusal.Status).SendString(refusal.Body)
+	}
+	return a.next.Visit(c)
+}
+
+var apiVisitSpec = ratelimit.Spec{
+	Method: "fiber3.API.Visit",
+	File:   "api.go",
+	Policies: []ratelimit.Policy{{
+		ID:        "github.com/ratelimitgen/ratelimitgen/examples/handlers/fiber3.API.Visit",
+		Directive: "max=1 window=1m key=`[ip, method, path, request.cookie(\"seat\") ?? \"none\"]`",
+		Key:       `[ip, method, path, request.cookie("seat") ?? "none"]`,
+		Algorithm: ratelimit.SlidingLog,
+		Limit:     1,
+		Window:    time.Minute,
+	}},
+}
+
+func apiVisitKey(ctx context.Context, buf []byte) []byte {
+	caller := ratelimit.RequestFrom(ctx)
+	buf = ratelimit.AppendIP(buf, caller)
+	if caller == nil || caller.Method == "" {
+		return nil
+	}
+	buf = ratelimit.AppendText(buf, caller.Method)
+	if caller.Path == "" {
+		return nil
+	}
+	buf = ratelimit.AppendText(buf, caller.Path)
+	cookie := caller.Cookie("seat")
+	if cookie != "" {
+		return ratelimit.AppendHash(buf, cookie)
+	}
+	return ratelimit.AppendText(buf, "none")
 }

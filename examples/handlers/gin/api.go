@@ -35,6 +35,11 @@ func (API) Login(c *gin.Context) {
 	c.String(http.StatusOK, "hello")
 }
 
+// Visit is limited by all that tells one request of an address from another.
+//
+//ratelimit:max=1 window=1m key=`[ip, method, path, request.cookie("seat") ?? "none"]`
+func (API) Visit(c *gin.Context) { c.String(http.StatusOK, "visit "+c.Param("id")) }
+
 // Status is a function, limited for all callers together.
 //
 //ratelimit:max=1 window=1m
@@ -48,6 +53,8 @@ func New(limiter *ratelimit.Limiter) http.Handler {
 	r.GET("/orders/:id", api.Order)
 	r.GET("/reports/:id", api.Report)
 	r.GET("/login", api.Login)
+	r.GET("/visits/:id", api.Visit)
+	r.POST("/visits/:id", api.Visit)
 	r.GET("/status", NewRateLimitedStatus(limiter))
 	return r
 }
