@@ -115,7 +115,7 @@ func (c *command) vet(args []string) int {
 	var summary string
 	switch {
 	case has("irregular-file"):
-		summary = "no code was vetted, as the go command may wait for what is not a file"
+		summary = "no code was vetted; move away first what is not a file"
 	case has(parser.CodeOutsideModule):
 		summary = "no code was vetted, as not all of these packages are in a main module"
 	default:

@@ -358,7 +358,7 @@ func TestVetDoesNotWaitForAPipeInTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "p/ratelimit_gen.go:1:1: error: this is not a file but stands where the output should go; move it away [irregular-file]\n" +
-		"ratelimitgen: no code was vetted, as the go command may wait for what is not a file\n"
+		"ratelimitgen: no code was vetted; move away first what is not a file\n"
 	if code, _, stderr := vet(t, dir, "./..."); code != exitProblem || stderr != want {
 		t.Errorf("exit status %d, printed %q, want %q", code, stderr, want)
 	}
