@@ -306,10 +306,9 @@ const mostUnits = 2 * MaxLimit
 func (c *counter) overdraw(e *entry, g *ring, t, units int64) {
 	switch c.rule {
 	case tokenBucket:
-		const latest = 1 << 52 // µs from now at which the bucket is full again
 		q, r := c.after(e, t, 0)
-		if q-t >= latest || c.unitQ > 0 && units > latest/c.unitQ {
-			q, r = t+latest, 0
+		if q-t >= longestDebt || c.unitQ > 0 && units > longestDebt/c.unitQ {
+			q, r = t+longestDebt, 0
 		} else {
 			dq, dr := c.span(units)
 			if q, r = q+dq, r+dr; r >= c.den {

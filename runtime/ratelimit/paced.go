@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"math"
+	"math/big"
 	"math/bits"
 	"slices"
 )
@@ -89,6 +90,21 @@ func (l *leaky) inside(r *record, t int64) int64 {
 		n -= max(0, h.to-max(h.from, first))
 	}
 	return n
+}
+
+// served returns for how long at the pace of to the unit would have been served that is
+// served at t, of a queue that is not idle: for as much of its time as it was.
+func (l *leaky) served(r *record, t int64, to *leaky) int64 {
+	first := l.serving(r, t)
+	for _, h := range r.holes {
+		if h.from <= first && first < h.to {
+			return 0 // it was given back, and the next one begins
+		}
+	}
+	done := new(big.Int).Mul(big.NewInt(t-r.base), big.NewInt(l.den))
+	done.Mod(done, big.NewInt(l.unitNum)) // of unitNum
+	done.Mul(done, big.NewInt(to.unitNum))
+	return done.Quo(done, new(big.Int).Mul(big.NewInt(l.unitNum), big.NewInt(to.den))).Int64()
 }
 
 func (l *leaky) admits(r *record, a ask) bool { return l.inside(r, a.t)+a.cost <= a.capacity }

@@ -254,7 +254,10 @@ func (m *memory) replace(old, c *counter) {
 				s.record(e, old, now)
 				c.adoptRecord(s.records.all[e.part], old.inRecords, now)
 			default:
-				c.adopt(e, old, now)
+				if was := *e; !c.adopt(e, old, now) {
+					*e = was
+					c.inRecords.adoptRecord(s.setRecord(e, old, now), old.inRecords, now)
+				}
 			}
 		}
 	}
@@ -265,7 +268,7 @@ func (m *memory) replace(old, c *counter) {
 		old.write(&c.spill.record, &c.spill.entry, &c.spill.ring, now)
 		c.adoptRecord(&c.spill.record, old.inRecords, now)
 	default:
-		c.adopt(&c.spill.entry, old, now)
+		_ = c.adopt(&c.spill.entry, old, now) // the longest debt there is will do
 	}
 	if c.spill.clearAt.Load() != math.MinInt64 {
 		if c.rule == recorded {
@@ -354,37 +357,42 @@ func (c *counter) write(r *record, e *entry, g *ring, now int64) {
 // pace is how long a window of a bucket is, in µs, and how many units come back in it.
 type pace struct{ window, limit int64 }
 
-// scale returns how long it takes at one pace to get back what takes d + part/den µs at
-// another, rounded up.
-func (p pace) scale(from pace, d, part, den int64) int64 {
-	if den <= 0 {
-		den = 1
-	}
+// scale returns how long it takes at the pace of r to get back what takes d + part/den µs
+// at another, in whole µs and a part of r.den, rounded up. It is not ok if that is longer
+// than can be counted so.
+func (r *rate) scale(from, to pace, d, part, den int64) (whole, rest int64, ok bool) {
 	n := new(big.Int).Mul(big.NewInt(d), big.NewInt(den))
 	n.Add(n, big.NewInt(part))
-	n.Mul(n, big.NewInt(from.limit)).Mul(n, big.NewInt(p.window))
+	n.Mul(n, big.NewInt(from.limit)).Mul(n, big.NewInt(to.window)).Mul(n, big.NewInt(r.den))
 	by := new(big.Int).Mul(big.NewInt(den), big.NewInt(from.window))
-	by.Mul(by, big.NewInt(p.limit))
+	by.Mul(by, big.NewInt(to.limit))
 	n.Add(n, by).Sub(n, big.NewInt(1)).Quo(n, by)
-	const most = 1 << 52
-	if !n.IsInt64() || n.Int64() > most {
-		return most
+	q, m := n.QuoRem(n, big.NewInt(r.den), new(big.Int))
+	if !q.IsInt64() || q.Int64() > longestDebt {
+		return longestDebt, 0, false
 	}
-	return n.Int64()
+	return q.Int64(), m.Int64(), true
 }
 
-// adopt makes an entry of old's one of c's.
-func (c *counter) adopt(e *entry, old *counter, now int64) {
+// longestDebt is the most µs that a bucket's debt takes to refill where it is kept as a
+// time.
+const longestDebt = 1 << 52
+
+// adopt makes an entry of old's one of c's. It is not ok if that takes a record.
+func (c *counter) adopt(e *entry, old *counter, now int64) (ok bool) {
 	if c.rule != tokenBucket || c.pace == old.pace {
-		return
+		return true
 	}
 	t := max(now, e.last)
-	switch d := e.base - t; {
-	case d > 0 || d == 0 && e.part > 0:
-		e.base, e.part = t+c.pace.scale(old.pace, d, int64(e.part), old.den), 0
-	case e.part > 0: // is a fraction of old's; the clock may be set back to when it counts
-		e.base, e.part = e.base+1, 0
+	d := e.base - t
+	if d < 0 || d == 0 && e.part == 0 {
+		*e = entry{last: longAgo, base: longAgo, meta: e.meta, key: e.key} // it is full, at any pace
+		return true
 	}
+	q, r, ok := c.scale(old.pace, c.pace, d, int64(e.part), old.den)
+	// The clock is not set back behind now, when the pace was another.
+	e.base, e.part, e.last = t+q, uint32(r), t
+	return ok
 }
 
 // adoptRecord makes a record of old's one of c's.
@@ -441,9 +449,9 @@ func (c *counter) adoptRecord(r *record, old *counter, now int64) {
 		if *to == *from {
 			return
 		}
-		inside := from.inside(r, t)
+		inside, served := from.inside(r, t), from.served(r, t, to)
 		r.holes, r.holds = r.holes[:0], r.holds[:0]
-		r.base, r.used, r.last = t, inside, t
+		r.base, r.used, r.last = t-served, inside, t
 	case *customRule:
 		to.adopt(r, t)
 	case *warming:
@@ -452,7 +460,8 @@ func (c *counter) adoptRecord(r *record, old *counter, now int64) {
 			return
 		}
 		if d := r.base - t; d > 0 || d == 0 && r.part > 0 {
-			r.base, r.part = t+c.pace.scale(old.pace, d, r.part, from.den), 0
+			q, part, _ := to.scale(old.pace, c.pace, d, r.part, from.den)
+			r.base, r.part = t+q, part
 		} else {
 			r.used, r.frac = from.cold(r, t)
 			r.base, r.part = t, 0

@@ -440,3 +440,92 @@ func TestGateOfIsAGateOfThePolicy(t *testing.T) {
 		t.Error("a nil limiter has gates")
 	}
 }
+
+// What a bucket owes is kept through a pace that is very slow, or very fast, and back.
+func TestABucketOwesTheSameAfterAnUpdateAndBack(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		limit, burst, cost, other int64
+		window                    time.Duration
+	}{
+		{100_000, 0, 100_000, 1, 24 * time.Hour},
+		{1_000_000, 0, 1_000_000, 1, 24 * time.Hour},
+		{1_000_000, 0, 999_999, 2, ratelimit.MaxWindow},
+		{5, 5, 1, 1_000_000_000, time.Second},
+		{5, 5, 1, 10_000_000, time.Second},
+		{5, 5, 5, 1_000_000_000, time.Minute},
+		{7, 0, 3, 11, time.Hour},
+	} {
+		clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+		l := ratelimit.New(ratelimit.WithClock(clock))
+		gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Algorithm: ratelimit.TokenBucket, Limit: c.limit, Burst: c.burst, Window: c.window}}})
+		charge := ratelimit.Charge{Key: []byte("k"), Cost: c.cost}
+		if _, err := gate.Take(t.Context(), charge); err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			updateLimit(t, l, c.other)
+			updateLimit(t, l, c.limit)
+		}
+		d, err := gate.Peek(t.Context(), one("k")...)
+		want := c.limit - c.cost
+		if err != nil || d.Remaining != want || d.Allowed != (want > 0) {
+			t.Errorf("%+v: %+v, %v, want %d to remain", c, d, err, want)
+		}
+		owes := time.Duration(float64(c.window) / float64(c.limit) * float64(c.cost)).Round(time.Second)
+		if reset := d.ResetAt.Sub(clock.Now()); (reset - owes).Abs() > max(owes/1e6, time.Second) {
+			t.Errorf("%+v: full after %v, want %v", c, reset, owes)
+		}
+	}
+}
+
+// Nothing is owed by a bucket that was full when its pace changed, or more than was owed
+// then, wherever the clock is set back to.
+func TestAnUpdateIsNotUndoneByTheClock(t *testing.T) {
+	t.Parallel()
+	for _, after := range []struct {
+		time  time.Duration
+		limit int64
+		want  int64
+	}{{time.Hour, 1000, 10}, {time.Hour, 1, 10}, {30 * time.Minute, 1000, 5}, {30 * time.Minute, 1, 5}} {
+		begin := time.Unix(1_700_000_000, 0)
+		clock := ratelimittest.NewClock(begin)
+		l := ratelimit.New(ratelimit.WithClock(clock))
+		gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Algorithm: ratelimit.TokenBucket, Limit: 10, Window: time.Hour, Burst: 10}}})
+		if n := calls(t, gate, 10); n != 10 {
+			t.Fatalf("%d calls are admitted", n)
+		}
+		clock.Advance(after.time)
+		updateLimit(t, l, after.limit)
+		clock.Set(begin.Add(after.time / 2))
+		if d, err := gate.Peek(t.Context(), one("k")...); err != nil || d.Remaining != after.want {
+			t.Errorf("after %v at %d: %+v, %v, want %d to remain", after.time, after.limit, d, err, after.want)
+		}
+	}
+}
+
+// The unit at the head of a queue has been served for as much of its time after an update
+// as before.
+func TestAnUpdateDoesNotServeAUnitAnew(t *testing.T) {
+	t.Parallel()
+	clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+	l := ratelimit.New(ratelimit.WithClock(clock))
+	gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Algorithm: ratelimit.LeakyBucket, Limit: 1, Burst: 1, Window: time.Hour}}})
+	if n := calls(t, gate, 2); n != 1 {
+		t.Fatalf("%d calls are admitted", n)
+	}
+	clock.Advance(time.Hour - time.Second)
+	updateLimit(t, l, 2)
+	if d, err := gate.Peek(t.Context(), one("k")...); err != nil || d.Allowed || d.RetryAfter != time.Second/2 {
+		t.Errorf("%+v, %v, want a wait of half a second", d, err)
+	}
+	admitted := 0
+	for i := range 6 * 24 {
+		updateLimit(t, l, int64(1+i%2))
+		admitted += calls(t, gate, 1)
+		clock.Advance(10 * time.Minute)
+	}
+	if admitted < 24 || admitted > 48 {
+		t.Errorf("at 1 and 2 an hour by turns, %d calls of a day are admitted", admitted)
+	}
+}

@@ -227,44 +227,40 @@ func (h past) finished(call int, took int64) past {
 
 // retuned returns the past as p counts it from now on, which was old before: a
 // bucket owes what it owed, and refills at its new pace, and a queue begins anew with
-// what is in it. All others go on counting what they counted. The window is the same.
+// what is in it, the first unit of which has been served in part. All others go on
+// counting what they counted. The window is the same.
 func (h past) retuned(old, p *ratelimit.Policy, now int64) past {
-	if len(h.charges) == 0 || old.Limit == p.Limit {
+	bucket, queue := p.Algorithm == ratelimit.TokenBucket, p.Algorithm == ratelimit.LeakyBucket
+	if len(h.charges) == 0 || old.Limit == p.Limit || !bucket && !queue {
 		return h
 	}
-	settled, t := h.settle(old, now)
+	h, t := h.settle(old, now)
+	if !h.known() {
+		return h
+	}
+	charges := h.charges
+	h.charges = nil // of a queue that is empty, there is nothing to know
 	switch {
-	case p.Algorithm == ratelimit.TokenBucket && isPlain(p):
-		h.charges = h.charges.retunedPlain(old, p, now)
-	case p.Algorithm != ratelimit.TokenBucket && p.Algorithm != ratelimit.LeakyBucket:
-	case !settled.known():
-		h = settled
-	case p.Algorithm == ratelimit.LeakyBucket, p.Refill == ratelimit.Interval:
-		left := settled.charges.sum(old).used(t)
-		h = settled
-		h.charges = nil // of a queue that is empty, there is nothing to know
-		if left > 0 || p.Algorithm != ratelimit.LeakyBucket {
-			h.charges = history{{at: t, units: left, cost: left, asked: ask(p, 0)}}
+	case queue:
+		if s := charges.sum(old); s.used(t) > 0 {
+			// As much of a unit's time is over at any pace.
+			begin, left := t-s.served(t)/p.Limit, s.used(t)
+			h.charges = history{{at: begin, units: left, cost: left, asked: ask(p, 0)}, {at: t, asked: ask(p, 0)}}
 		}
+	case p.Refill == ratelimit.Interval:
+		left := charges.sum(old).used(t)
+		h.charges = history{{at: t, units: left, cost: left, asked: ask(p, 0)}}
 	default:
-		owed := settled.charges.owes(old, t).Int64()
-		h = settled
+		owed := charges.owes(old, t).Int64()
+		if isPlain(p) {
+			// It is kept as the time of a refill, by the least part of a microsecond that
+			// units are multiples of.
+			g := new(big.Int).GCD(nil, nil, big.NewInt(p.Window.Microseconds()), big.NewInt(p.Limit)).Int64()
+			owed = (owed + g - 1) / g * g
+		}
 		h.charges = history{{at: t, owed: owed, asked: ask(p, 0)}}
 	}
 	return h
-}
-
-// retunedPlain is retuned for a bucket of the simplest kind: it is full at a whole
-// microsecond then, and its time stays that of the latest charge.
-func (h history) retunedPlain(old, p *ratelimit.Policy, now int64) history {
-	latest := h[len(h)-1].at
-	t, pace := max(now, latest), p.Limit
-	if h.owes(old, t).Sign() == 0 {
-		t, pace = latest, old.Limit // it was full by then
-	}
-	full := new(big.Rat).SetFrac(h.owes(old, t), big.NewInt(pace))
-	owed := (t + ceil(full) - latest) * p.Limit
-	return history{{at: latest, owed: owed, asked: ask(p, 0)}}
 }
 
 // isPlain tells whether a token bucket is one of the simplest kind.

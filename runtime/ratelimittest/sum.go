@@ -16,6 +16,7 @@ type sum struct {
 	fresh  func(t int64) bool           // whether it decides as an empty one
 	used   func(t int64) int64          // of a time quota
 	delay  func(t int64, a asked) int64 // of a leaky bucket
+	served func(t int64) int64          // how long the unit at its head was, in 1/limit µs
 }
 
 // sum returns what h comes to.
@@ -349,6 +350,14 @@ func (h history) leakySum(p *ratelimit.Policy, latest int64) sum {
 			return 0
 		}
 		return max(0, (end-scaled(t)+p.Limit-1)/p.Limit)
+	}
+	s.served = func(t int64) int64 {
+		for _, s := range slots {
+			if done := scaled(t) - s.from; done >= 0 && done < s.units*unit && !s.back {
+				return done % unit
+			}
+		}
+		return 0 // the unit was given back, and the next one begins
 	}
 	return s
 }
