@@ -1,6 +1,7 @@
 package keyexpr
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -64,6 +65,52 @@ func TestWorkIsBounded(t *testing.T) {
 			inside(t, src, problems)
 		}
 	}
+}
+
+// TestNamesThatDoubleAreBounded gives names to what uses the name before twice: written
+// out, that is as large as there are ends of a tree.
+func TestNamesThatDoubleAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ first, op, end, code string }{
+		{"id", "+", "%s", tooLargeWritten.code},
+		{"lower(id)", "+", "[id, %s]", tooLargeWritten.code},
+		{"n", "+", "%s", tooLargeWritten.code},
+		{"n * 3", "*", "%s", tooLargeWritten.code},
+		{"req.UserID", "??", "%s", tooLargeWritten.code},
+		{"'a'", "+", "[id, %s]", longText.code},
+		{"1.5", "*", "[id, n > int(%s)]", overflow.code},
+	} {
+		src := "let x0 = " + c.first + "; "
+		for i := 1; i < 45; i++ {
+			src += fmt.Sprintf("let x%d = x%d %s x%d; ", i, i-1, c.op, i-1)
+		}
+		src += fmt.Sprintf(c.end, "x44")
+		var problems []Problem
+		least := time.Hour
+		for i := 0; i < 3 && least > 100*time.Millisecond; i++ { // one of them is not disturbed
+			start := time.Now()
+			_, problems = ParseKey(src, scopeOf(t, "Service", "Do"))
+			least = min(least, time.Since(start))
+		}
+		if least > 100*time.Millisecond {
+			t.Errorf("%s: took %v", src, least)
+		}
+		if len(problems) != 1 || problems[0].Code != c.code {
+			t.Errorf("%s: %v, want %s", src, problems, c.code)
+		}
+	}
+	if _, problems := ParseKey("let a = lower(trim(id)); let b = a + '/' + req.UserID; let c = b + a; [b, c]", scopeOf(t, "Service", "Do")); problemsOf(problems) != "" {
+		t.Errorf("few names: %v", problems)
+	}
+}
+
+func problemsOf(problems []Problem) (codes string) {
+	for _, p := range problems {
+		if !p.Warning {
+			codes += p.Code + " "
+		}
+	}
+	return codes
 }
 
 func TestOneErrorIsReportedForAPlace(t *testing.T) {

@@ -42,12 +42,29 @@ func (c *checker) bind(n *ast.VariableDeclaratorNode) *Local {
 		b.node = x
 	default:
 		if x = c.settle(n.Value, x); x != nil {
-			l := &Local{Name: name, Value: x, typ: x.Type()}
+			l := &Local{Name: name, Value: x, typ: x.Type(), size: size(x)}
+			if l.size > maxWritten {
+				c.at(n.Value, tooLargeWritten, name, maxWritten)
+				return nil
+			}
 			b.node = l
 			return l
 		}
 	}
 	return nil
+}
+
+// size is the number of nodes of n with all names of let written out. It is of what let
+// names, which may use names in turn, again and again.
+func size(n Node) int {
+	if l, ok := n.(*Local); ok && l.Value != nil {
+		return l.size
+	}
+	sum := 1
+	for _, o := range n.Operands() {
+		sum += size(o)
+	}
+	return sum
 }
 
 // unbind forgets the names but for the first, and reports those that nothing uses.

@@ -12,6 +12,7 @@ var (
 	tooLong         = rule{"expression-too-long", "the expression has %d bytes, more than %d; move it into a function of the package"}
 	tooDeep         = rule{"expression-too-deep", "brackets are nested more than %d deep; move a part into a function of the package"}
 	tooLarge        = rule{"expression-too-large", "the expression has more than %d operands and operators; move a part into a function of the package"}
+	tooLargeWritten = rule{"expression-too-large", "%s would have more than %d operands and operators if the names in it were written out; move a part into a function of the package"}
 	invalidText     = rule{"invalid-text", "the expression is not valid UTF-8 here"}
 	syntaxError     = rule{"expression-syntax", "%s"}
 	shadowed        = rule{"shadowed-predeclared", "the package declares its own %s, which key code needs as Go predeclares it; rename it"}
@@ -117,6 +118,7 @@ var (
 	indexRange      = rule{"index-out-of-range", "index %s is not below the length of the array, %d"}
 	overflow        = rule{"constant-overflow", "%s does not fit into %s"}
 	longLiteral     = rule{"constant-overflow", "%s does not fit into int64, which numbers are written in; declare a constant of the package with this value"}
+	longText        = rule{"constant-overflow", "the text has more than %d bytes; declare a constant of the package for it"}
 	zeroDivision    = rule{"division-by-zero", "the divisor is zero"}
 	notJoined       = rule{"not-a-list", "%s is %s; join takes a slice of text%s"}
 	wholeNumber     = rule{"not-a-float", "%s is %s, which has no fraction; %s takes a float"}

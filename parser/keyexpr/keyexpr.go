@@ -67,6 +67,10 @@ const (
 	maxDepth = 32      // brackets within brackets
 	maxNodes = 200     // operands and operators
 
+	// maxWritten is the most operands and operators of what a name of let stands for, if
+	// the names in it are written out: what is checked follows them.
+	maxWritten = 500
+
 	maxProblems = 10 // that are reported; the others would only hide the first
 )
 

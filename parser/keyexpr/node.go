@@ -76,6 +76,7 @@ type (
 		// Value is what let gives it; nil for an element.
 		Value Node
 		typ   types.Type
+		size  int // of Value
 	}
 
 	// Recv is the wrapped value, which is not nil.

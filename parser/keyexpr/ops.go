@@ -261,7 +261,12 @@ func (c *checker) sum(n *ast.BinaryNode) Node {
 			return nil
 		}
 	}
-	return join(x, y)
+	joined := join(x, y)
+	if k, ok := joined.(*Const); ok && len(constant.StringVal(k.Value)) > maxText {
+		c.at(n, longText, maxText)
+		return nil
+	}
+	return joined
 }
 
 // join puts text behind text.

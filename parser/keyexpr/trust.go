@@ -148,7 +148,9 @@ func trustOf(n Node) trust {
 		}
 		if isRequest(n.X.Type()) {
 			switch n.Path[len(n.Path)-1].Name() {
-			case "RemoteAddr", "TLS", "Response":
+			case "RemoteAddr":
+				return chosen // with the port, which is another for each connection
+			case "TLS", "Response":
 				return vouched
 			case "Method", "Pattern", "Proto":
 				return few

@@ -104,7 +104,7 @@ func (API) Do(g *gin.Context, e echo.Context, f fiber.Ctx, r *http.Request, id s
 		{`r.URL.Query().Get("session")`, true, true},
 		{`r.URL.Path`, true, false},
 		{`r.Method`, false, false},
-		{`r.RemoteAddr`, false, false},
+		{`r.RemoteAddr`, true, false},
 		{`r.Header.Get("A") ?: r.RemoteAddr`, true, false},
 		{`g.Query("q")`, true, false},
 		{`g.GetHeader("Authorization")`, true, true},
