@@ -20,6 +20,7 @@ type command struct {
 	args   []any                // of the script; nil to delete the key
 	read   func(*command) error // of the reply; nil if that says nothing
 	ops    []ratelimit.Op       // for read
+	lasts  []time.Duration      // that read returns, of readCommonReply
 
 	within  deadline
 	once    onceCmd

@@ -260,6 +260,6 @@ func readCommonReply(c *command) error {
 		}
 		return nil
 	}
-	_, err = readReply(c.reply, ops) // of plain.lua, which has decided
+	c.lasts, err = readReply(c.reply, ops) // of plain.lua, which has decided
 	return err
 }

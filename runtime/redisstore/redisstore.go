@@ -179,6 +179,7 @@ type Store struct {
 
 var (
 	_ ratelimit.Ender     = (*Store)(nil)
+	_ ratelimit.Reserver  = (*Store)(nil)
 	_ ratelimit.Blocker   = (*Store)(nil)
 	_ ratelimit.Supporter = (*Store)(nil)
 )
@@ -348,8 +349,7 @@ func (s *Store) decide(ctx context.Context, ops []ratelimit.Op) error {
 	return err
 }
 
-// take has the server decide ops. It returns for how long their keys stay locked, if
-// that is known.
+// take has the server decide ops. It returns what readReply does.
 func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Duration, err error) {
 	if s.leases != nil {
 		var space [4]*ratelimit.Policy
@@ -360,7 +360,9 @@ func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Dura
 		defer restore(ops, asked)
 	}
 	if len(ops) == 1 && isCommon(&ops[0]) {
-		return nil, s.ask(ctx, commonCommand(s, ops))
+		c := commonCommand(s, ops)
+		err := s.ask(ctx, c)
+		return c.lasts, err
 	}
 	return s.takeSome(ctx, ops)
 }
@@ -377,7 +379,9 @@ func (s *Store) takeSome(ctx context.Context, ops []ratelimit.Op) (lasts []time.
 		return nil, s.takeApart(ctx, ops, keys)
 	}
 	if args := commonArguments(ops); args != nil {
-		return nil, s.ask(ctx, &command{keys: keys, args: args, ops: ops, read: readCommonReply})
+		c := &command{keys: keys, args: args, ops: ops, read: readCommonReply}
+		err := s.ask(ctx, c)
+		return c.lasts, err
 	}
 	err = s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.arguments(ops, at) },
 		func(c *command) (err error) {

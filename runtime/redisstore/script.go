@@ -33,7 +33,7 @@ func joinSources() string {
 	add("common.lua")
 	add("plain.lua")
 	b.WriteString("local function records()\n")
-	for _, name := range []string{"holds.lua", "windows.lua", "buckets.lua", "running.lua", "records.lua", "ends.lua"} {
+	for _, name := range []string{"holds.lua", "windows.lua", "buckets.lua", "running.lua", "ahead.lua", "records.lua", "ends.lua"} {
 		add(name)
 	}
 	b.WriteString("end\n\n")
@@ -107,8 +107,8 @@ func micros(µs int64) time.Duration {
 }
 
 // readReply sets the outcomes of ops from the script's reply to a call that reserves
-// nothing, and returns for how long each may be taken to refuse what it refuses; nil if
-// none says so.
+// nothing, and returns for how long each may be taken to refuse what it refuses: nil if
+// none says so, and less than 0 if a key has calls ahead, of which others may be cancelled.
 func readReply(reply any, ops []ratelimit.Op) (lasts []time.Duration, err error) {
 	values, ok := reply.([]any)
 	n := 4 * len(ops)
@@ -129,6 +129,10 @@ func readReply(reply any, ops []ratelimit.Op) (lasts []time.Duration, err error)
 		lasts[i] = micros(µs)
 		values = slices.Delete(values, n, n+1)
 		reply = values
+	}
+	if ok && len(values) == n+1 && values[n] == int64(0) {
+		lasts = slices.Repeat([]time.Duration{-1}, len(ops))
+		reply = values[:n]
 	}
 	return lasts, readOutcomes(reply, ops)
 }
