@@ -103,6 +103,7 @@ end
 if reserves then
   for i = 1, #ops do
     reply[4 * #ops + i] = ops[i].t
+    if booked then reply[5 * #ops + i] = ops[i].record and ops[i].clears() or ops[i].reset() end
   end
 elseif read and not within then
   for i = 1, #ops do

@@ -20,7 +20,8 @@
 --          if a key has calls ahead, which others may cancel.
 --
 -- If ARGV[1] is 'reserve', all that was said of ARGV follows, and the reply ends with
--- the time of the decision for each key in place of those. If it is 'end', ARGV tells what becomes of calls
+-- the time of the decision for each key in place of those and, if one has calls ahead,
+-- then after how many microseconds its state would be as new without them. If it is 'end', ARGV tells what becomes of calls
 -- that were admitted; see ends.lua. If it is 'book', the call is reserved, and if it is
 -- 'cancel', it will not come; see ahead.lua.
 --

@@ -179,6 +179,11 @@ local function load(op, raw)
     book(op, r, op.t + d, id)
   end
 
+  -- After how long what was charged so far is gone.
+  function op.clears()
+    return r.blank and 0 or min(max(rule.clear(op, r) - op.t, 0), EXACT)
+  end
+
   -- For how long the key is refused whatever is left of it.
   function op.opens()
     return max(locked() and r.unlock - op.t or 0, op.till and op.till - now or 0)
