@@ -191,7 +191,7 @@ local function together(op, wait)
     if wait >= op.window then late = wait - op.window + 1 end -- the place would be lost before
   elseif rule.letter == 'q' then
     if rule.delay(op, r) ~= wait then late = wait end -- a turn cannot be put off
-  elseif op.opens() == 0 then
+  elseif op.alone < wait and op.opens() == 0 then
     local later = earliest(op, rule, r, wait)
     if later ~= wait then late = later end -- since what is reserved is ahead of it
   end
@@ -211,7 +211,8 @@ local function schedule(ops, within, most, admitted)
   local granted, wait = true, 0
   for i, op in ipairs(ops) do
     if not op.shadow then
-      wait = max(wait, alone(op, within, most[i]))
+      op.alone = alone(op, within, most[i])
+      wait = max(wait, op.alone)
       granted = granted and op.allowed
     end
   end
@@ -223,7 +224,6 @@ local function schedule(ops, within, most, admitted)
       granted = granted and op.allowed
     elseif op.comes then
       op.allowed = op.opens() == 0 and earliest(op, op.rule, op.record, wait) == wait
-      op.retry = op.retry or 0
     end
   end
   return granted, wait

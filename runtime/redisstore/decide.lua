@@ -40,7 +40,7 @@ for i = 1, #KEYS do
     if not read then read, finish, load, schedule, cancel = records() end
     a = read(op, a, flags)
     if id then
-      op.run, op.locks, op.initial = load, op.locks or {}, op.initial or 0
+      op.run, op.locks, op.initial, op.reserves = load, op.locks or {}, op.initial or 0, true
     end
   end
   ops[i] = op
@@ -66,7 +66,7 @@ for i = 1, #ops do
   local run = op.run or algorithms[op.algorithm]
   run(op, raw)
   if op.till then
-    op.retry = max(op.allowed and 0 or op.retry, op.till - now)
+    if not op.wait then op.retry = max(op.allowed and 0 or op.retry, op.till - now) end
     op.allowed = false
   end
   admitted = admitted and (op.allowed or op.shadow)
@@ -95,7 +95,12 @@ for i = 1, #ops do
   reply[4 * i - 2] = op.till and 0 or op.remaining()
   if within then
     op.delay = admitted and wait or 0
-    if op.late then op.retry = max(op.late, op.opens()) end
+    if op.late then
+      op.retry = max(op.late, op.opens())
+    elseif not op.allowed and not op.retry then
+      op.retry = op.wait and op.wait() or 0
+    end
+    if not op.allowed and op.till then op.retry = max(op.retry, op.till - now) end
   end
   reply[4 * i - 1] = op.allowed and (op.delay or 0) or op.retry
   reply[4 * i] = reset

@@ -162,7 +162,9 @@ local function load(op, raw)
   end
 
   op.allowed = op.ending or not locked() and fits(op, rule, r)
-  if not op.allowed then
+  if not op.allowed and op.reserves and comesAhead(rule) then
+    op.wait = wait -- which takes its time, and is rarely asked for
+  elseif not op.allowed then
     op.retry = wait()
   elseif rule.delay then
     op.delay = rule.delay(op, r)
