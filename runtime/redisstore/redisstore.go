@@ -35,7 +35,8 @@
 //	leaky                    41 bytes, and 14 for each place given back out of turn
 //	concurrency, quota       20 and 27 bytes
 //
-// A key that is blocked has 8 bytes before its state, until the next call is charged. A
+// A key that is blocked has 8 bytes before its state, until the next call is charged, and
+// one with calls that are reserved ahead has 10 and 27 for each of them. A
 // lock takes 14 bytes more, and each call that has not ended, or of which nothing was
 // given back, 19, or 33 in a bucket. Of those with count and in a leaky bucket, 4096
 // calls are remembered; what older ones were charged cannot be given back. Places are
@@ -67,6 +68,14 @@
 // renewing its lease each half of it; if the process that holds it dies, others get it
 // when the lease is over. That is by the server's time, and in the order in which calls
 // reach the server.
+//
+// # Calls that are reserved
+//
+// A call that Reserve books is charged when its time has come by the server's clock,
+// whichever command finds that out. Until then it is a part of the state of its keys,
+// which therefore no version of this package without Reserve understands: it fails such a
+// call as Invalid. A key has a thousand calls ahead at most, and a decision beside them
+// takes the longer the more there are. See [Store.Reserve] for what is not supported.
 //
 // # Errors
 //

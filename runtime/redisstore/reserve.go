@@ -89,7 +89,10 @@ func (s *Store) Cancel(ctx context.Context, ops []ratelimit.Op, name string) err
 	for i := range ops {
 		p := ops[i].Policy
 		keys[i] = s.key(p, ops[i].Key)
-		given[i] = ratelimit.Op{Policy: p, Limit: max(ops[i].Limit, 1)}
+		given[i] = ratelimit.Op{Policy: p, Limit: ops[i].Limit}
+		if limit := ops[i].Limit; limit < 1 || limit > ratelimit.MaxLimit {
+			given[i].Limit = 1 // by an update; what is ahead was charged before
+		}
 		if s.leases != nil {
 			given[i].Policy = s.leases.counted(p)
 		}

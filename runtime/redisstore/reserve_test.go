@@ -653,6 +653,9 @@ func TestCallsAheadOfAKeyAreBounded(t *testing.T) {
 		{ID: "fixed", Algorithm: ratelimit.FixedWindow, Limit: 1, Window: time.Second},
 		{ID: "sliding", Algorithm: ratelimit.SlidingWindow, Limit: 1, Window: time.Second},
 	} {
+		if p.ID != "bucket" && !longFaults() {
+			continue
+		}
 		f := newFake(t)
 		op := ratelimit.Op{Policy: p, Key: "k", Cost: p.Limit}
 		for i := range 1001 {
@@ -718,6 +721,63 @@ func TestReservationsMoveWithAClockThatIsSetBack(t *testing.T) {
 		f.at(-3480 * sec)
 		if o := f.take(one)[0]; !o.Allowed {
 			t.Errorf("%s, when that is over: %+v", p.ID, o)
+		}
+	}
+}
+
+// An update keeps what is reserved at its time, as in memory. Of a bucket, Redis takes the
+// new pace to have held since the last call, and memory since the update.
+func TestAnUpdateKeepsReservationsAsInMemory(t *testing.T) {
+	t.Parallel()
+	for _, p := range append(plainForms()[:2], &ratelimit.Policy{ID: "sliding", Algorithm: ratelimit.SlidingWindow, Limit: 5, Window: time.Minute}) {
+		for _, limit := range []int64{2, 7, 10} {
+			f := newFake(t)
+			clock := ratelimittest.NewClock(time.UnixMicro(epoch))
+			spec := &ratelimit.Spec{Policies: []ratelimit.Policy{*p}}
+			limiters := []*ratelimit.Limiter{ratelimit.New(ratelimit.WithClock(clock)), ratelimit.New(ratelimit.WithClock(clock), ratelimit.WithStore("", f.store))}
+			var said [2][]ratelimit.Decision
+			for i, l := range limiters {
+				gate := l.MustGate(spec)
+				set := func(at int64) {
+					clock.Set(time.UnixMicro(epoch + at))
+					f.at(at)
+				}
+				tell := func(d ratelimit.Decision, err error) {
+					t.Helper()
+					if err != nil {
+						t.Fatal(err)
+					}
+					said[i] = append(said[i], d)
+				}
+				charge := func(cost int64) ratelimit.Charge { return ratelimit.Charge{Key: []byte("k"), Cost: cost} }
+				var made []ratelimit.Reservation
+				for j, cost := range []int64{5, 2, 3, 1} {
+					set(int64(j) * 1001)
+					r, err := gate.Reserve(t.Context(), charge(cost))
+					tell(r.Decision(), err)
+					made = append(made, r)
+				}
+				if err := l.Update(p.ID, ratelimit.Patch{Limit: &limit}); err != nil {
+					t.Fatal(err)
+				}
+				for j, at := range []int64{4004, 59 * sec, 60 * sec, 61 * sec, 75 * sec, 120 * sec, 140 * sec, 260 * sec} {
+					set(at)
+					if j == 1 {
+						made[2].Cancel()
+					}
+					tell(gate.Peek(t.Context(), charge(2)))
+					if j == 4 {
+						r, err := gate.Reserve(t.Context(), charge(2))
+						tell(r.Decision(), err)
+					}
+					tell(gate.Take(t.Context(), charge(1)))
+				}
+			}
+			for j := range said[0] {
+				if said[0][j] != said[1][j] {
+					t.Errorf("%s, limit %d, decision %d:\nin memory %+v\nin Redis  %+v", p.ID, limit, j, said[0][j], said[1][j])
+				}
+			}
 		}
 	}
 }
