@@ -781,3 +781,72 @@ func TestAnUpdateKeepsReservationsAsInMemory(t *testing.T) {
 		}
 	}
 }
+
+// A call that was cancelled stays charged if its window keeps a later one, which was told
+// its time, from coming too early.
+func TestCancelKeepsWhatLaterCallsStandBy(t *testing.T) {
+	t.Parallel()
+	for _, lock := range [][]time.Duration{nil, {time.Second}} { // a state of either kind
+		f := newFake(t)
+		window := &ratelimit.Policy{ID: "window", Algorithm: ratelimit.FixedWindow, Limit: 5, Window: time.Minute, Lock: lock}
+		log := &ratelimit.Policy{ID: "log", Limit: 1, Window: 65 * time.Second}
+		take := func(cost int64) ratelimit.Op { return ratelimit.Op{Policy: window, Key: "k", Cost: cost} }
+		f.take(take(0), ratelimit.Op{Policy: log, Key: "k", Cost: 1})
+		f.take(take(5))
+		first, delay := f.reserve(time.Hour, take(4))
+		if delay != time.Minute {
+			t.Fatalf("the first comes after %v", delay)
+		}
+		if _, delay := f.reserve(time.Hour, take(1), ratelimit.Op{Policy: log, Key: "k", Cost: 1}); delay != 65*time.Second {
+			t.Fatalf("the second comes after %v", delay)
+		}
+		third, delay := f.reserve(time.Hour, take(5))
+		if delay != 2*time.Minute {
+			t.Fatalf("the third comes after %v", delay)
+		}
+		// Without the first, the second would begin a window of which 5 s are left when
+		// the third comes, and have taken a unit of it.
+		f.cancel(first, take(4))
+		f.at(59 * sec)
+		state := f.dump(window)
+		f.cancel(first, take(4))
+		if f.dump(window) != state {
+			t.Errorf("what others stand by was taken out: %q, was %q", f.dump(window), state)
+		}
+		f.at(125 * sec)
+		if o := f.take(take(1))[0]; o.Allowed || o.RetryAfter != 55*time.Second {
+			t.Errorf("%+v", o)
+		}
+		f.cancel(third, take(5)) // which has come
+		if o := f.take(take(1))[0]; o.Allowed || o.RetryAfter != 55*time.Second {
+			t.Errorf("after its time was cancelled: %+v", o)
+		}
+	}
+}
+
+// An op that is cancelled together with one that is not known any more, or holds what is
+// not its own, is cancelled.
+func TestCancelDoesWhatItCan(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	a, b, c := plainForms()[0], plainForms()[1], plainForms()[2]
+	all := []ratelimit.Op{{Policy: a, Key: "k", Cost: 5}, {Policy: b, Key: "k", Cost: 5}, {Policy: c, Key: "k", Cost: 5}}
+	f.take(all...)
+	name, delay := f.reserve(time.Hour, all...)
+	if delay != time.Minute {
+		t.Fatal(delay)
+	}
+	if err := f.store.Reset(t.Context(), a, "k"); err != nil {
+		t.Fatal(err)
+	}
+	f.client.Set(t.Context(), f.store.KeyOf(b, "k"), "Rubbish", time.Hour)
+	if err := f.store.Cancel(t.Context(), all, name); classOf(err) != redisstore.Invalid {
+		t.Errorf("error %v", err)
+	}
+	if state := f.dump(c); strings.HasPrefix(state, "R") {
+		t.Errorf("was not cancelled: %q", state)
+	}
+	if f.dump(a) != "" || f.dump(b) != "Rubbish" {
+		t.Errorf("%q, %q", f.dump(a), f.dump(b))
+	}
+}
