@@ -20,7 +20,6 @@ type command struct {
 	args   []any                // of the script; nil to delete the key
 	read   func(*command) error // of the reply; nil if that says nothing
 	ops    []ratelimit.Op       // for read
-	lasts  []time.Duration      // that read returns, of readCommonReply
 
 	within  deadline
 	once    onceCmd
@@ -28,6 +27,7 @@ type command struct {
 	answers int64 // of the breaker, when the command began
 
 	left  bool          // by the caller, while it is under way
+	ahead bool          // readCommonReply found calls ahead
 	done  chan struct{} // closed when there is a reply or an error; nil if sent by the caller
 	reply any
 	err   error

@@ -371,7 +371,7 @@ func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Dura
 	if len(ops) == 1 && isCommon(&ops[0]) {
 		c := commonCommand(s, ops)
 		err := s.ask(ctx, c)
-		return c.lasts, err
+		return c.lasts(), err
 	}
 	return s.takeSome(ctx, ops)
 }
@@ -390,7 +390,7 @@ func (s *Store) takeSome(ctx context.Context, ops []ratelimit.Op) (lasts []time.
 	if args := commonArguments(ops); args != nil {
 		c := &command{keys: keys, args: args, ops: ops, read: readCommonReply}
 		err := s.ask(ctx, c)
-		return c.lasts, err
+		return c.lasts(), err
 	}
 	err = s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.arguments(ops, at) },
 		func(c *command) (err error) {

@@ -131,10 +131,21 @@ func readReply(reply any, ops []ratelimit.Op) (lasts []time.Duration, err error)
 		reply = values
 	}
 	if ok && len(values) == n+1 && values[n] == int64(0) {
-		lasts = slices.Repeat([]time.Duration{-1}, len(ops))
+		lasts = besideOthers(len(ops))
 		reply = values[:n]
 	}
 	return lasts, readOutcomes(reply, ops)
+}
+
+// besideOthers is what readReply returns of n ops if a key has calls ahead.
+func besideOthers(n int) []time.Duration { return slices.Repeat([]time.Duration{-1}, n) }
+
+// lasts is what readReply returned to readCommonReply, whose ops do not say how long.
+func (c *command) lasts() []time.Duration {
+	if !c.ahead {
+		return nil
+	}
+	return besideOthers(len(c.ops))
 }
 
 // saysHowLong reports whether the script has a fifth number for p: where its refusals may
