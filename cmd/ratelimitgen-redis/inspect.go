@@ -89,6 +89,9 @@ func describe(form string, raw []byte, now time.Time) string {
 	case s.Used >= 0:
 		parts = append(parts, fmt.Sprintf("%d charged", s.Used))
 	}
+	if s.Ahead > 0 {
+		parts = append(parts, fmt.Sprintf("%d reserved", s.Ahead))
+	}
 	if age := now.Sub(s.Last); !s.Last.IsZero() && s.Known {
 		what := "last charged"
 		if form == "fixed" {

@@ -200,6 +200,8 @@ type State struct {
 	Used int64
 	// Last is when a call was last charged, or the window began; zero if it is not said.
 	Last time.Time
+	// Ahead is the number of calls that were reserved, as of the last charge.
+	Ahead int64
 	// Known is set if all of this could be read.
 	Known bool
 }
@@ -235,6 +237,19 @@ func ParseState(form string, raw []byte) State {
 		}
 		if len(raw) == 0 {
 			s.Used, s.Known = 0, true
+			return s
+		}
+		letter, _ = number(1)
+	}
+	if letter == 'R' {
+		const size = 27 // of each call
+		_, _ = at()
+		s.Ahead, _ = number(2)
+		if int64(len(raw)) < size*s.Ahead {
+			return s
+		}
+		if raw = raw[size*s.Ahead:]; len(raw) == 0 {
+			s.Used, s.Known = 0, s.Ahead > 0
 			return s
 		}
 		letter, _ = number(1)

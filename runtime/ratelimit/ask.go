@@ -2,6 +2,8 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -44,6 +46,9 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 		}
 		if err := ctx.Err(); err != nil {
 			return false, err // nobody waits for an answer
+		}
+		if c.mode == reserves && errors.Is(err, errors.ErrUnsupported) {
+			return false, fmt.Errorf("ratelimit: %s: store %q (%T) cannot reserve the call ahead: %w", g.method, g.counters[0].policy.Store, g.store, err)
 		}
 		return g.manage(charges, c, verdicts, full, err)
 	}

@@ -11,7 +11,7 @@ import (
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	all := func(*ratelimit.Policy) bool { return true }
-	ratelimittest.TestStore(t, ratelimittest.Harness{Supports: all, New: func(testing.TB) ratelimittest.Subject {
+	ratelimittest.TestStore(t, ratelimittest.Harness{Supports: all, Reserves: all, New: func(testing.TB) ratelimittest.Subject {
 		clock := new(ratelimittest.Clock)
 		l := ratelimit.New(ratelimit.WithClock(clock))
 		return ratelimittest.Subject{

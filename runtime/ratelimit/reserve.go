@@ -62,8 +62,8 @@ func (r Reservation) Decision() Decision { return r.decision }
 // lease of its place. A key that shares an overflow counter (see WithMaxKeys) has no
 // reservations ahead.
 //
-// For a TimeQuota, a policy with Count, and a Store that cannot reserve, Reserve returns
-// an error that wraps errors.ErrUnsupported. A call with an immediate admission and a
+// For a TimeQuota, a policy with Count, and a Store that cannot reserve, or not this
+// call, Reserve returns an error that wraps errors.ErrUnsupported. A call with an immediate admission and a
 // call that is refused cost what Take does; one that is reserved ahead allocates, and its
 // key takes as much memory as under an algorithm that needs more, until it has come.
 func (g *Gate) Reserve(ctx context.Context, charges ...Charge) (Reservation, error) {

@@ -48,7 +48,12 @@ type Reserver interface {
 	//
 	// Outcome.Allowed tells of each op whether it keeps the call from being reserved,
 	// and RetryAfter for how long it does. A wait of 0 is Take. The name is what the
-	// reservation is cancelled by; it is "" if nothing was reserved ahead.
+	// reservation is cancelled by; it is "" if nothing was reserved ahead. A place in a
+	// Concurrency policy is cancelled by it, too.
+	//
+	// A store that cannot reserve such ops returns an error that wraps
+	// errors.ErrUnsupported, and has charged nothing. Gate.Reserve returns it, whatever
+	// Policy.OnError says.
 	Reserve(ctx context.Context, ops []Op, wait time.Duration) (name string, err error)
 
 	// Cancel takes out the charges of ops that were reserved under a name, unless their

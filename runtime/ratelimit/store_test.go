@@ -179,6 +179,16 @@ func TestStoreReservesAndBlocks(t *testing.T) {
 	if r, err := gate.Reserve(t.Context(), ratelimit.Charge{Key: k, Cost: 1}, ratelimit.Charge{Cost: 2}); err != nil || r.OK() || !r.Decision().Degraded {
 		t.Errorf("%+v, %v", r.Decision(), err)
 	}
+	// What it cannot reserve is not reserved in memory.
+	s.err = fmt.Errorf("windows ahead: %w", errors.ErrUnsupported)
+	want := `ratelimit: : store "" (*ratelimit_test.aheadStore) cannot reserve the call ahead: windows ahead: unsupported operation`
+	if r, err := gate.Reserve(t.Context(), ratelimit.Charge{Key: k, Cost: 1}, ratelimit.Charge{Cost: 2}); err == nil || !errors.Is(err, errors.ErrUnsupported) || err.Error() != want || r.OK() {
+		t.Errorf("%+v, %v", r.Decision(), err)
+	}
+	if _, err := gate.Take(t.Context(), ratelimit.Charge{Key: k, Cost: 1}, ratelimit.Charge{Cost: 2}); errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Take: %v", err)
+	}
+	s.err = errors.New("connection refused")
 	_ = gate.Reset(t.Context(), k, nil)
 	if err := gate.Block(t.Context(), 0, k, nil); !errors.Is(err, ratelimit.ErrStore) {
 		t.Errorf("lifted: %v", err)

@@ -3,6 +3,7 @@ package ratelimittest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/big"
 	"slices"
 	"testing"
@@ -81,6 +82,17 @@ var properties = []struct {
 			k := rapid.SampledFrom(h.kinds()).Filter(func(k kind) bool { return k.waits }).Draw(rt, "kind")
 			checkWaits(t, rt, h.New(t), h.draw(rt, k))
 		})
+	}},
+	{"calls that are reserved are decided as the oracle", func(t *testing.T, h Harness) {
+		if h.Reserves == nil {
+			t.Skip("a store that cannot reserve")
+		}
+		for n := 1; n <= 3; n++ {
+			t.Run(fmt.Sprint(n, " policies"), func(t *testing.T) {
+				t.Parallel()
+				checkReservations(t, h, n)
+			})
+		}
 	}},
 	{"G13 no number panics or is admitted above the limit", func(t *testing.T, h Harness) {
 		rapid.Check(t, func(rt *rapid.T) { checkNumbers(t, rt, h) })

@@ -21,6 +21,10 @@ type Harness struct {
 	// lack its numbers. If it is nil, the store has no method Supports, and is tested
 	// with the policies that such a store is taken to support.
 	Supports func(p *ratelimit.Policy) bool
+
+	// Reserves tells whether the store under test, which is a ratelimit.Reserver and a
+	// ratelimit.Blocker then, can reserve calls of p ahead. If it is nil, it cannot.
+	Reserves func(p *ratelimit.Policy) bool
 }
 
 // Subject is a limiter under test.

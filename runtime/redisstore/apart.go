@@ -15,6 +15,17 @@ type part struct {
 	ops   []ratelimit.Op
 	keys  []string
 	times []int64 // of the decisions, as far as they are known
+	// resets are the ResetAfter of outcomes without the calls that are reserved ahead;
+	// nil if there are none.
+	resets []time.Duration
+}
+
+// reset returns after how long what was charged for the i-th op, and before, is gone.
+func (p *part) reset(i int) time.Duration {
+	if p.resets != nil {
+		return p.resets[i]
+	}
+	return p.ops[i].Outcome.ResetAfter
 }
 
 // parts returns the parts of a call, in the order of its ops.
@@ -107,12 +118,20 @@ func (s *Store) takePart(ctx context.Context, p *part, reserves bool) error {
 			_, err := readReply(reply, p.ops)
 			return err
 		}
-		if values, ok := reply.([]any); ok && len(values) == 5*len(p.ops) {
-			p.times = make([]int64, len(p.ops))
+		n := len(p.ops)
+		if values, ok := reply.([]any); ok && (len(values) == 5*n || len(values) == 6*n) {
+			p.times, p.resets = make([]int64, n), nil
 			for i := range p.times {
-				p.times[i], _ = values[4*len(p.ops)+i].(int64)
+				p.times[i], _ = values[4*n+i].(int64)
 			}
-			reply = values[:4*len(p.ops)]
+			if len(values) == 6*n {
+				p.resets = make([]time.Duration, n)
+				for i := range p.resets {
+					µs, _ := values[5*n+i].(int64)
+					p.resets[i] = micros(max(0, min(µs, maxWait)))
+				}
+			}
+			reply = values[:4*n]
 		}
 		return readOutcomes(reply, p.ops)
 	})
@@ -153,7 +172,7 @@ func (s *Store) giveBack(ctx context.Context, p *part) {
 		}
 		keys = append(keys, p.keys[i])
 		if isPlain(form(op.Policy)) {
-			charged := unused{op.Policy, p.keys[i], op.Cost, p.times[i], op.Outcome.ResetAfter}
+			charged := unused{op.Policy, p.keys[i], op.Cost, p.times[i], p.reset(i)}
 			limit, capacity := limits(op.Policy, op.Limit)
 			ends = append(ends, func(args []any, _ time.Time) ([]any, error) {
 				return charged.append(args, limit, capacity), nil

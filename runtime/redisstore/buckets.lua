@@ -176,8 +176,13 @@ build.bucket = function()
   function rule.encode(r)
     local q, m = muldiv(r.used, r.window, r.limit)
     local p = m + r.part
-    local rest = fmod(p, r.limit)
-    return 'B' .. pack('>I7I7I4I7I4', r.last, min(q + (p - rest) / r.limit, MAX_WINDOW), rest, r.window, r.limit)
+    local rest, window, limit = fmod(p, r.limit), r.window, r.limit
+    q = min(q + (p - rest) / limit, MAX_WINDOW)
+    if r.lowest then
+      local g = gcd(window, limit)
+      if fmod(rest, g) == 0 then rest, window, limit = rest / g, window / g, limit / g end
+    end
+    return 'B' .. pack('>I7I7I4I7I4', r.base, q, rest, window, limit)
   end
   return rule
 end
@@ -293,6 +298,11 @@ build.leaky = function()
     while all[i] and all[i][1] < at do i = i + 1 end
     table.insert(all, i, {at, at + units})
     write(r, all)
+  end
+
+  -- A call whose turn has come has left.
+  function rule.cancel(op, r, p)
+    if op.t < time(r, (hold(r, p))) then rule.leave(r, p, op.t) end
   end
 
   function rule.leave(r, p, t)

@@ -27,6 +27,7 @@ type command struct {
 	answers int64 // of the breaker, when the command began
 
 	left  bool          // by the caller, while it is under way
+	ahead bool          // readCommonReply found calls ahead
 	done  chan struct{} // closed when there is a reply or an error; nil if sent by the caller
 	reply any
 	err   error

@@ -260,6 +260,7 @@ func readCommonReply(c *command) error {
 		}
 		return nil
 	}
-	_, err = readReply(c.reply, ops) // of plain.lua, which has decided
+	lasts, err := readReply(c.reply, ops) // of plain.lua, which has decided
+	c.ahead = lasts != nil
 	return err
 }

@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	client, _ := sharedClient(t)
-	ratelimittest.TestStore(t, ratelimittest.Harness{Supports: supported, New: func(tb testing.TB) ratelimittest.Subject {
+	ratelimittest.TestStore(t, ratelimittest.Harness{Supports: supported, Reserves: reserves, New: func(tb testing.TB) ratelimittest.Subject {
 		prefix := fmt.Sprintf("conformance%d:", prefixes.Add(1))
 		store := redisstore.NewFakeTime(client, prefix)
 		clock := ratelimittest.NewClock(time.Unix(0, 0))
@@ -42,6 +42,8 @@ func TestConformance(t *testing.T) {
 }
 
 func supported(p *ratelimit.Policy) bool { return redisstore.New(nil).Supports(p) == nil }
+
+func reserves(p *ratelimit.Policy) bool { return p.Align == "" }
 
 // unrenewed is a store that renews no leases: renewals come by the time of the process,
 // which passes while fake time does not.

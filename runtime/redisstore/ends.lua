@@ -21,6 +21,11 @@ function endings.leave(_, rule, r, p)
   if rule.leave then rule.leave(r, p, now) end
 end
 
+-- Of a call that was reserved, and charged at once: a place, or a turn in a queue.
+function endings.cancel(op, rule, r, p)
+  if rule.cancel then rule.cancel(op, r, p) else rule.giveBack(op, r, p) end
+end
+
 function endings.renew(op, rule, r, p)
   if rule.renew then rule.renew(op, r, p) end
 end
@@ -98,8 +103,17 @@ end
 local letters = {fixed = 'F', log = 'L', bucket = 'B'}
 
 function endings.undo(op, raw)
+  local before = ''
+  if raw:byte() == BOOKED then
+    local inner = unbook(op, raw)
+    if not inner then return end
+    before, raw = raw:sub(1, -1 - #inner), inner
+  end
   if #raw < 12 or raw:sub(1, 1) ~= letters[op.algorithm] then return end
   local state = undo[op.algorithm](op, raw)
+  -- What comes ahead may depend on when a window began.
+  if state == '' and before ~= '' and op.algorithm == 'fixed' then return end
+  if state then state = before .. state end
   if state == '' and not op.till then
     redis.call('DEL', KEYS[op.number])
   elseif state then
@@ -126,13 +140,48 @@ local function finish(op)
   if raw and op.ending == 'undo' then endings.undo(op, raw) end
   if not raw or not op.id then return end
   local rule = ruleOf(op)
-  local r = decode(op, rule, raw)
+  local r
+  if raw:byte() == BOOKED then
+    r = recall(op, rule, raw)
+  else
+    r = decode(op, rule, raw)
+    op.t = r.last > now and r.last - now <= op.window and r.last or now
+  end
   local p = find(r, op.id)
   if p then
-    op.t = r.last > now and r.last - now <= op.window and r.last or now
     endings[op.ending](op, rule, r, p)
-    write(op, encode(rule, r), clears(op, rule, r) - now)
+    write(op, encodeAll(op, rule, r), clears(op, rule, r) - now)
   end
+end
+
+-- Takes out what op was charged under an id for a time that has not come.
+local function cancel(op, id)
+  local rule = ruleOf(op)
+  if not comesAhead(rule) then
+    op.ending = 'cancel'
+    return finish(op)
+  end
+  local raw = redis.pcall('GET', KEYS[op.number])
+  if type(raw) == 'table' then
+    complain('KEYS[' .. op.number .. ']: ' .. raw.err)
+  end
+  if raw and raw:byte() == BLOCKED then raw = unblock(op, raw) end
+  if not raw or raw:byte() ~= BOOKED then return end
+  local r = recall(op, rule, raw)
+  if r.ahead and unbooked(op, rule, r, id) then
+    write(op, encodeAll(op, rule, r), clears(op, rule, r) - now)
+  end
+end
+
+-- Does so for all ops, and then says what could not be done.
+local function cancelAll(ops, id)
+  local failure
+  for _, op in ipairs(ops) do
+    local ok, err = pcall(cancel, op, id)
+    if not ok then failure = failure or err end
+  end
+  if failure then error(failure, 0) end
+  return #ops
 end
 
 -- Does what ARGV says after 'end': for each key what it says of a limit, but with
@@ -142,7 +191,7 @@ local function finishAll()
   local ops, a, failure = {}, 2
   for i = 1, #KEYS do
     local op = {number = i, algorithm = ARGV[a], ending = ARGV[a + 5]}
-    if op.ending ~= 'charge' and not endings[op.ending or ''] or op.ending == 'undo' and not algorithms[op.algorithm] then
+    if op.ending ~= 'charge' and not endings[op.ending or ''] or op.ending == 'cancel' or op.ending == 'undo' and not algorithms[op.algorithm] then
       complain('ARGV[' .. a + 5 .. '] is not an ending')
     end
     op.window = integer(a + 2, 1, MAX_WINDOW)
@@ -160,4 +209,4 @@ local function finishAll()
   return #ops
 end
 
-return read, finishAll
+return read, finishAll, load, schedule, cancelAll

@@ -234,3 +234,20 @@ func (p *Previous) Take(ctx context.Context, ops []ratelimit.Op) error {
 func (p *Previous) End(ctx context.Context, ends []ratelimit.End) error {
 	return p.store.End(ctx, ends)
 }
+
+// AheadCommand returns the EVAL that reserves ops within an hour, or cancels them.
+func (s *Store) AheadCommand(what string, ops []ratelimit.Op) []any {
+	cmd := s.Command("eval", ops)
+	cmd = append(cmd[:3+len(ops):3+len(ops)], what, idBytes(77))
+	if what == "book" {
+		cmd = append(cmd, time.Hour.Microseconds())
+		for range ops {
+			cmd = append(cmd, maxAhead)
+		}
+	}
+	cmd, err := s.appendAhead(cmd, ops, 77, time.Now())
+	if err != nil {
+		panic(err)
+	}
+	return cmd
+}

@@ -48,6 +48,16 @@ func TestStatesOfAllFormsCanBeRead(t *testing.T) {
 		op := ratelimit.Op{Policy: p, Key: "k", Cost: min(3, p.Capacity()), ID: 7}
 		f.take(op)
 		check(false)
+		if reserves(p) && !p.Count && p.Algorithm != ratelimit.Concurrency && p.Algorithm != ratelimit.TimeQuota && p.Algorithm != ratelimit.LeakyBucket {
+			op.Cost = p.Capacity()
+			if _, err := f.store.Reserve(t.Context(), []ratelimit.Op{op}, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if s := rediskey.ParseState(k.Form, []byte(f.dump(p))); s.Ahead != 1 {
+				t.Errorf("%s (%s), one ahead: %+v", p.ID, k.Form, s)
+			}
+			check(false)
+		}
 		f.block(p, time.Hour)
 		check(true)
 	}

@@ -155,12 +155,12 @@ func (s *Store) fill(e *lease, op *ratelimit.Op, charged *part, sent int64) {
 	op.Outcome = ratelimit.Outcome{Allowed: true, Remaining: outcome.Remaining + units, ResetAfter: outcome.ResetAfter}
 	lasts := s.leases.lasts
 	if e.policy.Algorithm == ratelimit.FixedWindow {
-		lasts = min(lasts, outcome.ResetAfter)
+		lasts = min(lasts, charged.reset(0))
 	}
 	if e.lot = (lot{}); e.dropped || charged.times == nil {
 		return
 	}
-	e.lot = lot{units, sent + int64(lasts), now, outcome.ResetAfter, charged.times[0]}
+	e.lot = lot{units, sent + int64(lasts), now, charged.reset(0), charged.times[0]}
 	e.stays.Store(e.lot.until)
 }
 

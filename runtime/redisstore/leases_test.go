@@ -100,6 +100,16 @@ func (w *world) process(n int, τ time.Duration, off int64) *redisstore.Store {
 	return redisstore.NewFakeTime(w.client, w.prefix).Leasing(n, τ, func() int64 { return w.now*1000 + off })
 }
 
+// booking is a call that was reserved for a time.
+type booking struct {
+	at        int64
+	ops       []ratelimit.Op
+	name      string
+	cancelled bool
+}
+
+func micros(µs int64) time.Duration { return time.Duration(µs) * time.Microsecond }
+
 // use is what was admitted at a time.
 type use struct{ at, units int64 }
 
@@ -162,7 +172,7 @@ func leasable(rt *rapid.T) []*ratelimit.Policy {
 func TestProcessesWithLeasesTogetherAdmitNoMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	var calls, leased, admitted atomic.Int64
+	var calls, leased, admitted, booked atomic.Int64
 	w := newWorld(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		w.again()
@@ -176,7 +186,8 @@ func TestProcessesWithLeasesTogetherAdmitNoMoreThanTheLimit(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(rt, "processes") {
 			stores = append(stores, process())
 		}
-		actions := slices.Concat(slices.Repeat([]string{"calls", "pass"}, 8), slices.Repeat([]string{"drain"}, 4), []string{"peek", "both", "close", "crash"})
+		actions := slices.Concat(slices.Repeat([]string{"calls", "pass"}, 8), slices.Repeat([]string{"drain"}, 4), []string{"peek", "both", "close", "crash", "reserve", "reserve", "reserve", "cancel"})
+		var made []booking
 		uses := map[string][]use{}
 		windows := map[string]map[int64]bool{}
 		small, part, long := τ.Microseconds()/8+1, τ.Microseconds(), policies[0].Window.Microseconds()
@@ -188,7 +199,7 @@ func TestProcessesWithLeasesTogetherAdmitNoMoreThanTheLimit(t *testing.T) {
 			i := rapid.IntRange(0, len(stores)-1).Draw(rt, "process")
 			s := stores[i]
 			ops := make([]ratelimit.Op, 1)
-			peek, times := false, 1
+			peek, times, reserve := false, 1, false
 			switch rapid.SampledFrom(actions).Draw(rt, "action") {
 			case "crash":
 				stores[i], ops = process(), nil
@@ -205,6 +216,17 @@ func TestProcessesWithLeasesTogetherAdmitNoMoreThanTheLimit(t *testing.T) {
 				ops = nil
 			case "both":
 				ops = make([]ratelimit.Op, 2)
+			case "reserve":
+				ops, reserve, times = make([]ratelimit.Op, rapid.IntRange(1, 2).Draw(rt, "policies")), true, rapid.SampledFrom([]int{1, 8, 60}).Draw(rt, "times")
+			case "cancel":
+				if len(made) > 0 {
+					b := &made[rapid.IntRange(max(0, len(made)-4), len(made)-1).Draw(rt, "which")]
+					if err := s.Cancel(ctx, b.ops, b.name); err != nil {
+						rt.Fatal(err)
+					}
+					b.cancelled = b.cancelled || w.exec < b.at
+				}
+				ops = nil
 			case "peek":
 				peek = true
 			case "calls":
@@ -225,7 +247,17 @@ func TestProcessesWithLeasesTogetherAdmitNoMoreThanTheLimit(t *testing.T) {
 			}
 			for range times {
 				before := s.Stats().Leased
-				err := s.Take(ctx, ops)
+				var err error
+				if b := (booking{ops: ops}); reserve {
+					b.name, err = s.Reserve(ctx, ops, micros(rapid.Int64Range(0, 3*long).Draw(rt, "within")))
+					if err == nil && b.name != "" {
+						b.at = w.exec + ops[0].Outcome.Delay.Microseconds()
+						made = append(made, b)
+						continue
+					}
+				} else {
+					err = s.Take(ctx, ops)
+				}
 				calls.Add(1)
 				var failed *redisstore.Error
 				switch {
@@ -241,7 +273,12 @@ func TestProcessesWithLeasesTogetherAdmitNoMoreThanTheLimit(t *testing.T) {
 				}
 				for j := range ops {
 					p := ops[j].Policy
-					if raw := w.dump(p); p.Algorithm == ratelimit.FixedWindow && raw != "" {
+					raw := w.dump(p)
+					if strings.HasPrefix(raw, "R") {
+						booked.Add(1)
+						raw = raw[10+27*(int(raw[8])<<8|int(raw[9])):]
+					}
+					if p.Algorithm == ratelimit.FixedWindow && raw != "" {
 						var start int64
 						for _, b := range []byte(raw[1:8]) {
 							start = start<<8 | int64(b)
@@ -262,11 +299,18 @@ func TestProcessesWithLeasesTogetherAdmitNoMoreThanTheLimit(t *testing.T) {
 				w.way = [2]int64{}
 			}
 		}
+		for _, b := range made {
+			for i := range b.ops {
+				if !b.cancelled {
+					uses[b.ops[i].Policy.ID] = append(uses[b.ops[i].Policy.ID], use{b.at, b.ops[i].Cost})
+				}
+			}
+		}
 		for _, p := range policies {
 			checkUses(rt, p, uses[p.ID], windows[p.ID])
 		}
 	})
-	t.Logf("%d calls, %d admitted, %d of them from leases", calls.Load(), admitted.Load(), leased.Load())
+	t.Logf("%d calls, %d admitted, %d of them from leases, %d of keys with calls ahead", calls.Load(), admitted.Load(), leased.Load(), booked.Load())
 	if leased.Load()*10 < admitted.Load() {
 		t.Error("too few calls were decided from leases to say anything")
 	}

@@ -16,11 +16,14 @@
 --          turn; after how many its state is as new. Then one more for each
 --          limit with locks, sliding window and bucket with a warmup: for how many
 --          the key stays locked; 0 where the state is of another window or pace,
---          and what was said of times holds for now only; else 2^53.
+--          and what was said of times holds for now only; else 2^53. And a 0 at the end
+--          if a key has calls ahead, which others may cancel.
 --
 -- If ARGV[1] is 'reserve', all that was said of ARGV follows, and the reply ends with
--- the time of the decision for each key in place of those. If it is 'end', ARGV tells what becomes of calls
--- that were admitted; see ends.lua.
+-- the time of the decision for each key in place of those and, if one has calls ahead,
+-- then after how many microseconds its state would be as new without them. If it is 'end', ARGV tells what becomes of calls
+-- that were admitted; see ends.lua. If it is 'book', the call is reserved, and if it is
+-- 'cancel', it will not come; see ahead.lua.
 --
 -- Times are microseconds. All numbers are integers below 2^53, which a Lua number
 -- holds exactly, and so are their products, under the bounds checked below.
@@ -66,7 +69,8 @@ local function unblock(op, raw)
   return #raw > 8 and raw:sub(9)
 end
 
-local BLOCKED = 88
+local BLOCKED, BOOKED = 88, 82 -- X, and R: see ahead.lua
+local MAX_AHEAD = 1000
 
 local algorithms = {}
 

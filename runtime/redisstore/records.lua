@@ -47,11 +47,28 @@ local function encode(rule, r)
 end
 
 local function clears(op, rule, r)
+  if r.ahead then
+    r = copy(r)
+    due(op, rule, r, math.huge)
+  end
   local at = rule.clear(op, r)
   if r.locks and r.locks > 0 then
     at = max(at, r.unlock + (#op.locks > 1 and op.window or 0))
   end
   return at
+end
+
+local function encodeAll(op, rule, r)
+  if not r.ahead then return r.blank and '' or encode(rule, r) end
+  local parts = {'R' .. pack('>I7I2', r.last, #r.ahead - r.first + 1)}
+  for i = r.first, #r.ahead do
+    local b = r.ahead[i]
+    parts[#parts + 1] = b.id .. pack('>I7I4I4I4', b.t, b.cost, b.limit, b.capacity)
+  end
+  if not r.blank and (r.locks and r.locks > 0 or rule.clear(op, r) > -NEVER) then
+    parts[#parts + 1] = encode(rule, r)
+  end
+  return table.concat(parts)
 end
 
 local function shift(op, rule, r, by)
@@ -60,6 +77,14 @@ local function shift(op, rule, r, by)
   if r.locks and r.locks > 0 then r.locked, r.unlock = r.locked - by, r.unlock - by end
   if rule.times then
     changeHolds(r, '>I7I4', function(at, units) return at - by, units end)
+  end
+  if r.ahead then
+    local all = {}
+    for i = r.first, #r.ahead do
+      local b = r.ahead[i]
+      all[#all + 1] = {id = b.id, t = b.t - by, cost = b.cost, limit = b.limit, capacity = b.capacity}
+    end
+    r.ahead, r.first = all, 1
   end
   if rule.shift then rule.shift(op, r, by) end
 end
@@ -75,27 +100,49 @@ local function ruleOf(op)
   return rule
 end
 
+-- The state of a key of which nothing is known.
+local function blank(op, rule)
+  local r = {blank = true, last = 0, base = -NEVER, used = 0, part = 0, frac = 0, window = op.window, limit = op.limit,
+    length = op.length, count = op.count, locks = 0, holds = '', rest = '', size = rule.level and 33 or 19}
+  if rule.prepare then rule.prepare(op, r) end
+  return r
+end
+
+-- Returns the state that raw holds now, and makes op.t the time to decide at.
+local function recall(op, rule, raw)
+  local last, all, booked
+  if raw and raw:byte() == BOOKED then raw, last, all, booked = unbook(op, raw) end
+  local r = raw and decode(op, rule, raw)
+  op.t = now
+  if all then
+    r = r or blank(op, rule)
+    r.last, r.ahead, r.first, r.booked = max(r.last, last), all, 1, booked
+  elseif r and now >= clears(op, rule, r) then
+    r = nil
+  end
+  if r and r.last > now then
+    if r.last - now > op.window then
+      shift(op, rule, r, r.last - now)
+      op.moved = true
+    else
+      op.t = r.last
+    end
+  end
+  if all then
+    due(op, rule, r, now)
+    if not r.ahead and now >= clears(op, rule, r) then r = nil end
+  end
+  if r and not r.blank and rule.adopt then rule.adopt(op, r) end
+  r = r or blank(op, rule)
+  r.lowest = op.algorithm == 'bucket' and not op.dynamic
+  return r
+end
+
 -- Has op find in raw what it decides on, as algorithms of plain.lua do.
 local function load(op, raw)
   local rule = ruleOf(op)
-  local r = raw and decode(op, rule, raw)
-  op.t = now
-  if r and now >= clears(op, rule, r) then r = nil end
-  if r then
-    if r.last > now then
-      if r.last - now > op.window then
-        shift(op, rule, r, r.last - now)
-        op.moved = true
-      else
-        op.t = r.last
-      end
-    end
-    if rule.adopt then rule.adopt(op, r) end
-  else
-    r = {blank = true, last = 0, base = -NEVER, used = 0, part = 0, frac = 0, window = op.window, limit = op.limit,
-      length = op.length, count = op.count, locks = 0, holds = '', rest = '', size = rule.level and 33 or 19}
-    if rule.prepare then rule.prepare(op, r) end
-  end
+  local r = recall(op, rule, raw)
+  op.rule, op.record = rule, r
 
   local function locked()
     return r.locks and r.locks > 0 and op.t < r.unlock
@@ -110,22 +157,38 @@ local function load(op, raw)
 
   local function wait()
     local w = locked() and r.unlock - op.t or 0
-    if not rule.admits(op, r, op.cost) then w = max(w, rule.wait(op, r)) end
+    if not fits(op, rule, r) then w = max(w, earliest(op, rule, r, 0)) end
     return min(w, EXACT)
   end
 
-  op.allowed = op.ending or not locked() and rule.admits(op, r, op.cost)
-  if not op.allowed then
+  op.allowed = op.ending or not locked() and fits(op, rule, r)
+  if not op.allowed and op.reserves and comesAhead(rule) then
+    op.wait = wait -- which takes its time, and is rarely asked for
+  elseif not op.allowed then
     op.retry = wait()
   elseif rule.delay then
     op.delay = rule.delay(op, r)
   end
 
   function op.charge()
-    local was = r.blank
-    if not (was and rule.letter == 'w') then open() end -- which is cold while it is blank
-    rule.charge(op, r, op.id)
-    r.blank = nil
+    charge(op, rule, r, op.id)
+  end
+
+  -- Charges what comes after d.
+  function op.book(d, id)
+    if op.initial and op.initial ~= 0 then open() end
+    r.last = max(r.last, op.t)
+    book(op, r, op.t + d, id)
+  end
+
+  -- After how long what was charged so far is gone.
+  function op.clears()
+    return r.blank and 0 or min(max(rule.clear(op, r) - op.t, 0), EXACT)
+  end
+
+  -- For how long the key is refused whatever is left of it.
+  function op.opens()
+    return max(locked() and r.unlock - op.t or 0, op.till and op.till - now or 0)
   end
 
   -- Does to the key what a refusal does, and returns whether that is anything.
@@ -145,7 +208,10 @@ local function load(op, raw)
   end
 
   function op.remaining()
-    return locked() and 0 or rule.remaining(op, r)
+    if locked() then return 0 end
+    local n = rule.remaining(op, r)
+    if not r.ahead then return n end
+    return rule.letter == 'w' and 0 or max(n - r.booked, 0)
   end
 
   if #op.locks > 0 or rule.restates then
@@ -158,11 +224,11 @@ local function load(op, raw)
   end
 
   function op.reset()
-    return r.blank and 0 or min(max(clears(op, rule, r) - op.t, 0), EXACT)
+    return r.blank and not r.ahead and 0 or min(max(clears(op, rule, r) - op.t, 0), EXACT)
   end
 
   function op.encode()
-    return encode(rule, r)
+    return encodeAll(op, rule, r)
   end
 end
 
@@ -211,7 +277,7 @@ local function flagged(op, flags)
   local peek = bit(flags, 2)
   op.charges = not peek and op.cost > 0
   op.changes = op.charges or bit(flags, 16) and op.cost > 0
-  op.locking, op.ends = not bit(flags, 8), bit(flags, 32)
+  op.dynamic, op.locking, op.ends = bit(flags, 4), not bit(flags, 8), bit(flags, 32)
 end
 
 -- Reads what there is to know of op, from the a-th argument on, and returns the
@@ -243,7 +309,7 @@ local function read(op, a, flags)
     op.from, op.reset = integer(a + 6, 0, EXACT), integer(a + 7, 0, EXACT)
     return a + 8
   end
-  if not build[name] then
+  if not build[name] or name == 'log' or name == 'fixed' then
     complain('ARGV[' .. a .. '] is not an algorithm')
   end
   op.run = load

@@ -35,7 +35,8 @@
 //	leaky                    41 bytes, and 14 for each place given back out of turn
 //	concurrency, quota       20 and 27 bytes
 //
-// A key that is blocked has 8 bytes before its state, until the next call is charged. A
+// A key that is blocked has 8 bytes before its state, until the next call is charged, and
+// one with calls that are reserved ahead has 10 and 27 for each of them. A
 // lock takes 14 bytes more, and each call that has not ended, or of which nothing was
 // given back, 19, or 33 in a bucket. Of those with count and in a leaky bucket, 4096
 // calls are remembered; what older ones were charged cannot be given back. Places are
@@ -67,6 +68,14 @@
 // renewing its lease each half of it; if the process that holds it dies, others get it
 // when the lease is over. That is by the server's time, and in the order in which calls
 // reach the server.
+//
+// # Calls that are reserved
+//
+// A call that Reserve books is charged when its time has come by the server's clock,
+// whichever command finds that out. Until then it is a part of the state of its keys,
+// which therefore no version of this package without Reserve understands: it fails such a
+// call as Invalid. A key has a thousand calls ahead at most, and a decision beside them
+// takes the longer the more there are. See [Store.Reserve] for what is not supported.
 //
 // # Errors
 //
@@ -179,6 +188,7 @@ type Store struct {
 
 var (
 	_ ratelimit.Ender     = (*Store)(nil)
+	_ ratelimit.Reserver  = (*Store)(nil)
 	_ ratelimit.Blocker   = (*Store)(nil)
 	_ ratelimit.Supporter = (*Store)(nil)
 )
@@ -348,8 +358,7 @@ func (s *Store) decide(ctx context.Context, ops []ratelimit.Op) error {
 	return err
 }
 
-// take has the server decide ops. It returns for how long their keys stay locked, if
-// that is known.
+// take has the server decide ops. It returns what readReply does.
 func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Duration, err error) {
 	if s.leases != nil {
 		var space [4]*ratelimit.Policy
@@ -360,7 +369,9 @@ func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Dura
 		defer restore(ops, asked)
 	}
 	if len(ops) == 1 && isCommon(&ops[0]) {
-		return nil, s.ask(ctx, commonCommand(s, ops))
+		c := commonCommand(s, ops)
+		err := s.ask(ctx, c)
+		return c.lasts(), err
 	}
 	return s.takeSome(ctx, ops)
 }
@@ -377,7 +388,9 @@ func (s *Store) takeSome(ctx context.Context, ops []ratelimit.Op) (lasts []time.
 		return nil, s.takeApart(ctx, ops, keys)
 	}
 	if args := commonArguments(ops); args != nil {
-		return nil, s.ask(ctx, &command{keys: keys, args: args, ops: ops, read: readCommonReply})
+		c := &command{keys: keys, args: args, ops: ops, read: readCommonReply}
+		err := s.ask(ctx, c)
+		return c.lasts(), err
 	}
 	err = s.run(ctx, keys, func(at time.Time) ([]any, error) { return s.arguments(ops, at) },
 		func(c *command) (err error) {

@@ -49,6 +49,7 @@ const (
 //   - A SlidingWindow and a bucket with a Warmup whose window or limit was changed must
 //     have been charged since. Until then each look converts what it finds, and the next
 //     call may be admitted earlier than this one was told.
+//   - No key of the call has others ahead that were reserved: they may be cancelled.
 //   - A call that only peeks is neither remembered nor answered: it is asked to know
 //     better, or to lock the key for a call that has waited. One that waits is answered
 //     as any other: it would not lock a key, but only locked ones are remembered.
@@ -232,6 +233,9 @@ func (r *refusals) bound(ops []ratelimit.Op, lasts []time.Duration) (d time.Dura
 		op := &ops[i]
 		p, o := op.Policy, &op.Outcome
 		if size += len(op.Key); size > rememberedKeys {
+			return 0, false
+		}
+		if lasts != nil && lasts[i] < 0 {
 			return 0, false
 		}
 		if saysHowLong(p) && (op.Cost > 0 || !o.Allowed) {

@@ -33,7 +33,7 @@ func joinSources() string {
 	add("common.lua")
 	add("plain.lua")
 	b.WriteString("local function records()\n")
-	for _, name := range []string{"holds.lua", "windows.lua", "buckets.lua", "running.lua", "records.lua", "ends.lua"} {
+	for _, name := range []string{"holds.lua", "windows.lua", "buckets.lua", "running.lua", "ahead.lua", "records.lua", "ends.lua"} {
 		add(name)
 	}
 	b.WriteString("end\n\n")
@@ -107,8 +107,8 @@ func micros(µs int64) time.Duration {
 }
 
 // readReply sets the outcomes of ops from the script's reply to a call that reserves
-// nothing, and returns for how long each may be taken to refuse what it refuses; nil if
-// none says so.
+// nothing, and returns for how long each may be taken to refuse what it refuses: nil if
+// none says so, and less than 0 if a key has calls ahead, of which others may be cancelled.
 func readReply(reply any, ops []ratelimit.Op) (lasts []time.Duration, err error) {
 	values, ok := reply.([]any)
 	n := 4 * len(ops)
@@ -130,7 +130,22 @@ func readReply(reply any, ops []ratelimit.Op) (lasts []time.Duration, err error)
 		values = slices.Delete(values, n, n+1)
 		reply = values
 	}
+	if ok && len(values) == n+1 && values[n] == int64(0) {
+		lasts = besideOthers(len(ops))
+		reply = values[:n]
+	}
 	return lasts, readOutcomes(reply, ops)
+}
+
+// besideOthers is what readReply returns of n ops if a key has calls ahead.
+func besideOthers(n int) []time.Duration { return slices.Repeat([]time.Duration{-1}, n) }
+
+// lasts is what readReply returned to readCommonReply, whose ops do not say how long.
+func (c *command) lasts() []time.Duration {
+	if !c.ahead {
+		return nil
+	}
+	return besideOthers(len(c.ops))
 }
 
 // saysHowLong reports whether the script has a fifth number for p: where its refusals may

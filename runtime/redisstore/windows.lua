@@ -129,6 +129,70 @@ build['fixed+'] = function()
   return rule
 end
 
+-- The same for keys of plain.lua that have calls ahead: its states, by the rules of
+-- records.
+build.fixed = function()
+  local rule = build['fixed+']()
+  rule.letter = 'F'
+
+  function rule.decode(op, raw)
+    if #raw ~= 12 then foreign(op) end
+    local start, used = unpack('>I7I4', raw, 2)
+    if start >= EXACT or used < 1 or used > MAX_LIMIT then foreign(op) end
+    return {last = start, base = start, used = used, holds = '', rest = '', size = 19, locks = 0}
+  end
+
+  function rule.encode(r)
+    return 'F' .. pack('>I7I4', r.base, min(r.used, MAX_LIMIT)) -- which no limit exceeds
+  end
+  return rule
+end
+
+build.log = function()
+  local rule = build['log+']()
+  rule.letter = 'L'
+
+  function rule.decode(op, raw)
+    if #raw < 11 then foreign(op) end
+    local width, newest, sum = unpack('>BI7I2', raw, 2)
+    if width < 3 or width > 7 or newest >= EXACT then foreign(op) end
+    local format, size, modulus = '>I' .. width .. 'I2', width + 2, min(256 ^ width, EXACT / 2)
+    local count = (#raw - 11) / size
+    if count < 1 or count > MAX_LOG_LIMIT or count ~= floor(count) then foreign(op) end
+    local last = unpack(format, raw, #raw - size + 1)
+    if last >= modulus then foreign(op) end
+    local all, total = {}, 0
+    for p = 12, #raw, size do
+      local time, upto = unpack(format, raw, p)
+      local age = last - time
+      if age < 0 then age = age + modulus end
+      total = total + (upto >= sum and upto - sum or upto - sum + 65536)
+      sum = upto
+      all[#all + 1] = pack('>I7I7', newest - age, total)
+    end
+    if total < count or total > MAX_LOG_LIMIT then foreign(op) end
+    return {last = newest, used = 0, holds = '', rest = table.concat(all), size = 19, locks = 0, window = op.window}
+  end
+
+  -- What is older than the window goes, and units that are more than any limit.
+  function rule.encode(r)
+    local newest, top = unpack('>I7I7', r.rest, #r.rest - 13)
+    local before, oldest, all, width = r.used, nil, {}, 3
+    while 256 ^ width <= r.window do width = width + 1 end
+    for p = 1, #r.rest, 14 do
+      local at, sum = unpack('>I7I7', r.rest, p)
+      if newest - at >= r.window or top - sum >= MAX_LOG_LIMIT then
+        before = sum
+      else
+        if not oldest then oldest, before = at, max(before, top - MAX_LOG_LIMIT) end
+        all[#all + 1] = pack('>I' .. width .. 'I2', at - oldest, sum - before)
+      end
+    end
+    return 'L' .. pack('>BI7I2', width, newest, 0) .. table.concat(all)
+  end
+  return rule
+end
+
 -- A fixed window on the calendar, from r.base to r.part. All holds are of it.
 build.aligned = function()
   local rule = counting {letter = 'a', fields = {'base', 'used', 'part'}}
@@ -209,10 +273,10 @@ build.sliding = function()
   end
 
   function rule.used(op, r)
-    if not r.sum then
+    if not r.sum or r.summed ~= op.t then
       local used = 0
       each(op, r, function(_, n) used = used + n end)
-      r.sum = used
+      r.sum, r.summed = used, op.t
     end
     return r.sum
   end
