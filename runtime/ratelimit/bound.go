@@ -20,7 +20,8 @@ type Bound struct {
 	span     int64 // µs after which what was charged counts no more, or a bucket's window
 	// gap is after how many µs all that was charged last of a window may come again, if
 	// the call which began the window came as early as it could.
-	gap int64
+	gap  int64
+	unit *nominal // of the calendar
 }
 
 type boundRule uint8
@@ -62,7 +63,7 @@ func (p Policy) Bound() Bound {
 	case FixedWindow:
 		b.rule, b.gap = boundWindow, 1
 		if p.Align != "" {
-			b.rule, b.span = boundCalendar, p.Align.Length().Microseconds()
+			b.rule, b.span, b.unit = boundCalendar, p.Align.Length().Microseconds(), newNominal(&p)
 		}
 	case TokenBucket:
 		b.rule = boundBucket
@@ -86,13 +87,17 @@ func (p Policy) Bound() Bound {
 // Most returns how many units may be admitted within an interval of length d, its
 // begin included and its end not: 0 for d <= 0, math.MaxInt64 for no bound, as of
 // policies that count calls in flight or their time. Of a LeakyBucket it is how many
-// leave the bucket, and of a bucket with a Warmup, and of windows of the calendar
-// where clocks are changed, the true worst case may be less.
+// leave the bucket, and of a bucket with a Warmup, the true worst case may be less.
+//
+// Of windows of the calendar it goes by the shortest there are: a February, and a day or
+// an hour in which the clocks of the zone Policy.TZ are changed. So three of them may lie
+// in 23 hours, or touch the 29 days around a February.
 //
 //	SlidingLog                 L for each W that d has begun
 //	SlidingWindow              L for each W that d has begun, or somewhat longer
 //	FixedWindow                L for each window that d touches, but that the call
 //	                           which begins the first of them may lie before
+//	FixedWindow with Align     L for each window that d can touch
 //	TokenBucket                Burst and what comes back in d
 //	LeakyBucket                what leaves in d, which is at least 1
 func (b Bound) Most(d time.Duration) int64 {
@@ -123,7 +128,7 @@ func (b Bound) Most(d time.Duration) int64 {
 		if t == 1 {
 			return b.limit
 		}
-		return times(b.limit, (t-2)/b.span+2)
+		return times(b.limit, b.unit.within(t-2)+2) // and a microsecond of each beside these
 	case boundBucket:
 		n, _ := quotient(t-1, b.limit, b.span)
 		return plus(b.capacity, n)

@@ -134,3 +134,56 @@ func TestBoundsInWords(t *testing.T) {
 		}
 	}
 }
+
+// Of windows of the calendar the worst case is as many as an interval touches anywhere
+// in many years.
+func TestBoundOfTheCalendarIsWhatTheShortestWindowsAdmit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		align ratelimit.Align
+		tz    string
+		exact bool // or else never less
+	}{
+		{ratelimit.AlignMonth, "", true}, {ratelimit.AlignMonth, "Europe/Berlin", false},
+		{ratelimit.AlignWeek, "", true}, {ratelimit.AlignWeek, "Europe/Berlin", true},
+		{ratelimit.AlignDay, "", true}, {ratelimit.AlignDay, "Europe/Berlin", true}, {ratelimit.AlignDay, "Australia/Lord_Howe", true},
+		{ratelimit.AlignDay, "Antarctica/Troll", true}, {ratelimit.AlignDay, "Pacific/Apia", false}, {ratelimit.AlignDay, "Asia/Tokyo", true},
+		{ratelimit.AlignHour, "", true}, {ratelimit.AlignHour, "Europe/Berlin", true}, {ratelimit.AlignHour, "Australia/Lord_Howe", false},
+		{ratelimit.AlignHour, "Asia/Kolkata", true},
+	} {
+		p := ratelimit.Policy{ID: "p", Algorithm: ratelimit.FixedWindow, Limit: 3, Align: c.align, TZ: c.tz}
+		calendar, err := ratelimit.NewCalendar(&p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, years := time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC), 30
+		switch c.align {
+		case ratelimit.AlignHour:
+			years = 3
+		case ratelimit.AlignMonth:
+			from = time.Date(1890, 1, 1, 0, 0, 0, 0, time.UTC) // 1900 has no February 29
+		}
+		var begins []int64
+		for at := from; at.Year() < from.Year()+years; {
+			begin, end := calendar.Window(at)
+			begins = append(begins, begin.UnixMicro())
+			at = end
+		}
+		bound := p.Bound()
+		for n := 1; n <= 60; n++ {
+			// The shortest interval that touches n + 2 windows: those between and a
+			// microsecond of each beside them.
+			least := int64(math.MaxInt64)
+			for i := range len(begins) - n {
+				least = min(least, begins[i+n]-begins[i]+2)
+			}
+			d := time.Duration(least) * us
+			if got, want := bound.Most(d), int64(n+2)*p.Limit; got < want || c.exact && got != want {
+				t.Errorf("%s in %q: at most %d in %v, where %d were seen", c.align, c.tz, got, d, want)
+			}
+			if got, want := bound.Most(d-us), int64(n+1)*p.Limit; c.exact && got != want {
+				t.Errorf("%s in %q: at most %d in %v, where %d were seen", c.align, c.tz, got, d-us, want)
+			}
+		}
+	}
+}
