@@ -116,8 +116,9 @@ func (l *Limiter) Policies() []Policy {
 // Update changes a policy of all gates that have it. The change is in force at the
 // next decision, and calls that wait try again. Counters are kept: what was charged
 // stays charged, a bucket owes the tokens that it owed and refills at its new pace
-// from now on, and a window that is longer counts what is still known of it. Where the
-// length of a sliding window changes, all that it counted counts as charged now.
+// from now on, and a window that is longer counts what is still known of it, but nothing
+// of a key that had nothing left to count. Where the length of a sliding window changes,
+// all that it counted counts as charged now.
 //
 // Several updates of one policy add up: each changes what the one before has made of
 // it. A gate that is made later gets the policy as it is in force, whatever its Spec
@@ -254,7 +255,7 @@ func (m *memory) replace(old, c *counter) {
 				s.record(e, old, now)
 				c.adoptRecord(s.records.all[e.part], old.inRecords, now)
 			default:
-				if was := *e; !c.adopt(e, old, now) {
+				if was := *e; !c.adopt(e, s.ring(c, e), old, now) {
 					*e = was
 					c.inRecords.adoptRecord(s.setRecord(e, old, now), old.inRecords, now)
 				}
@@ -268,7 +269,7 @@ func (m *memory) replace(old, c *counter) {
 		old.write(&c.spill.record, &c.spill.entry, &c.spill.ring, now)
 		c.adoptRecord(&c.spill.record, old.inRecords, now)
 	default:
-		_ = c.adopt(&c.spill.entry, old, now) // the longest debt there is will do
+		_ = c.adopt(&c.spill.entry, &c.spill.ring, old, now) // the longest debt there is will do
 	}
 	if c.spill.clearAt.Load() != math.MinInt64 {
 		if c.rule == recorded {
@@ -379,17 +380,26 @@ func (r *rate) scale(from, to pace, d, part, den int64) (whole, rest int64, ok b
 const longestDebt = 1 << 52
 
 // adopt makes an entry of old's one of c's. It is not ok if that takes a record.
-func (c *counter) adopt(e *entry, old *counter, now int64) (ok bool) {
+func (c *counter) adopt(e *entry, g *ring, old *counter, now int64) (ok bool) {
+	if e.last == longAgo {
+		return true
+	}
+	if now >= old.clearAt(e) {
+		// It says nothing, and must not in a longer window or at another pace. Whether it
+		// was reclaimed meanwhile makes no difference so.
+		e.last, e.base = longAgo, longAgo
+		if c.rule != slidingLog {
+			e.part = 0
+		} else if g != nil {
+			g.drop(math.MaxInt64)
+		}
+		return true
+	}
 	if c.rule != tokenBucket || c.pace == old.pace {
 		return true
 	}
 	t := max(now, e.last)
-	d := e.base - t
-	if d < 0 || d == 0 && e.part == 0 {
-		*e = entry{last: longAgo, base: longAgo, meta: e.meta, key: e.key} // it is full, at any pace
-		return true
-	}
-	q, r, ok := c.scale(old.pace, c.pace, d, int64(e.part), old.den)
+	q, r, ok := c.scale(old.pace, c.pace, e.base-t, int64(e.part), old.den)
 	// The clock is not set back behind now, when the pace was another.
 	e.base, e.part, e.last = t+q, uint32(r), t
 	return ok
@@ -406,10 +416,7 @@ func (c *counter) adoptRecord(r *record, old *counter, now int64) {
 	}
 	view, t, _ := old.settleRecord(r, now)
 	if view != r {
-		switch c.algorithm.(type) {
-		case *bucket, *slidingWindowRule, *leaky, *warming:
-			r.renew() // it says nothing, and must not at another pace
-		}
+		r.renew() // it says nothing, and must not in a longer window or at another pace
 		return
 	}
 	switch to := c.algorithm.(type) {

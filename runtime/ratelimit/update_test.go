@@ -529,3 +529,48 @@ func TestAnUpdateDoesNotServeAUnitAnew(t *testing.T) {
 		t.Errorf("at 1 and 2 an hour by turns, %d calls of a day are admitted", admitted)
 	}
 }
+
+// A key whose window has ended is as new in a longer one, whether its counter was
+// reclaimed meanwhile, for the sake of other keys, or not.
+func TestALongerWindowBringsBackNothingThatHasEnded(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []ratelimit.Policy{
+		{Algorithm: ratelimit.FixedWindow},
+		{Algorithm: ratelimit.FixedWindow, Count: true},
+		{Algorithm: ratelimit.SlidingLog},
+		{Algorithm: ratelimit.SlidingLog, Count: true},
+		{Algorithm: ratelimit.SlidingWindow},
+		{Algorithm: ratelimit.TimeQuota},
+	} {
+		for _, others := range []int{0, 1, 100} {
+			clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+			l := ratelimit.New(ratelimit.WithClock(clock))
+			policy.ID, policy.Limit, policy.Window = "p", 1, time.Second
+			gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{policy}})
+			use := func(key string) bool {
+				permit, err := gate.Acquire(t.Context(), one(key))
+				if err == nil {
+					permit.Keep(0)
+					clock.Advance(time.Millisecond)
+					permit.Release()
+				}
+				return err == nil
+			}
+			use("k")
+			clock.Advance(3 * time.Second)
+			for i := range others {
+				use(fmt.Sprint("other ", i))
+			}
+			window := time.Hour
+			if err := l.Update("p", ratelimit.Patch{Window: &window}); err != nil {
+				t.Fatal(err)
+			}
+			if !use("k") {
+				t.Errorf("%v, count %v, %d others: refused", policy.Algorithm, policy.Count, others)
+			}
+			if use("k") {
+				t.Errorf("%v, count %v, %d others: admitted twice", policy.Algorithm, policy.Count, others)
+			}
+		}
+	}
+}
