@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimittest"
 )
 
 // shut is a Store that admits a call each from times on, and remembers when it was asked.
@@ -99,5 +100,34 @@ func TestOnlyTheFirstInLineAsksTheStoreAndSeldom(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A key is as new when the bucket is full by the limit of the call that was charged, so a
+// call that brings a lower one is told to wait no longer.
+func TestAWaitOfADynamicBucketEndsWhereItIsNew(t *testing.T) {
+	t.Parallel()
+	clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+	l := ratelimit.New(ratelimit.WithClock(clock))
+	gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Algorithm: ratelimit.TokenBucket, Dynamic: true, Window: time.Second}}})
+	take := func(cost, limit int64) ratelimit.Decision {
+		d, err := gate.Take(t.Context(), ratelimit.Charge{Key: []byte("k"), Cost: cost, Limit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	take(20, 20)
+	d := take(1, 1)
+	if d.Allowed || d.RetryAfter != time.Second {
+		t.Errorf("got %+v, want a wait of a second", d)
+	}
+	clock.Advance(d.RetryAfter - time.Microsecond)
+	if d := take(1, 1); d.Allowed || d.RetryAfter != time.Microsecond {
+		t.Errorf("before its time: %+v", d)
+	}
+	clock.Advance(time.Microsecond)
+	if d := take(1, 1); !d.Allowed {
+		t.Errorf("when it was told to come: %+v", d)
 	}
 }

@@ -205,6 +205,12 @@ func (c *counter) outcomeRecord(r *record, a ask, allowed bool) Outcome {
 		if !c.fits(r, a) {
 			wait = max(wait, c.earliest(r, a, 0))
 		}
+		if c.dynamic && r != &blank {
+			// It is as new by the limit of the call that was charged.
+			if clear := c.clears(r) - a.t; clear < wait && c.fits(&blank, a) {
+				wait = clear
+			}
+		}
 		o.RetryAfter = micros(wait)
 	}
 	if r == &blank {

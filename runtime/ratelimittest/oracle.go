@@ -309,7 +309,10 @@ func (h past) outcome(p *ratelimit.Policy, t int64, a asked, allowed bool) ratel
 		o.ResetAfter = micros(least(longest, func(d int64) bool { return h.freshBy(p, s, t+d) }))
 	}
 	if !allowed {
-		o.RetryAfter = micros(least(longest, func(d int64) bool { return admits(t+d, a.cost) }))
+		fits := past{charges: past{}.born(p, t, a)}.admits(p, t, a) // where the key is new
+		o.RetryAfter = micros(least(longest, func(d int64) bool {
+			return admits(t+d, a.cost) || fits && h.freshBy(p, s, t+d)
+		}))
 	}
 	if allowed && s.delay != nil {
 		o.Delay = micros(s.delay(t, a))
