@@ -113,7 +113,7 @@ var limitOptions = []Option{
 		Name: optInitial, Type: Integer, Min: 0, Max: ratelimit.MaxLimit,
 		Algorithms: []ratelimit.Algorithm{ratelimit.TokenBucket}, Without: optWarmup, unused: CodeOptionUnused,
 		Aliases: []string{"start"},
-		Doc:     "tokens of a new bucket; full if not given",
+		Doc:     "tokens of a new bucket; full if not given. A bucket is new again when it was full for a window, so that calls which come more rarely always find a new one",
 		Example: "algorithm=token-bucket initial=0",
 	},
 	{

@@ -427,3 +427,22 @@ func TestResetAtIsWhenLocksAreForgotten(t *testing.T) {
 		}
 	}
 }
+
+// A bucket that begins empty fills while its key is locked, and is that bucket still when
+// the lock ends.
+func TestALockedBucketThatBeginsEmptyFills(t *testing.T) {
+	t.Parallel()
+	clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+	l := ratelimit.New(ratelimit.WithClock(clock))
+	gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{
+		ID: "p", Algorithm: ratelimit.TokenBucket, Limit: 10, Window: time.Second, Initial: ratelimit.Empty, Lock: []time.Duration{time.Minute},
+	}}})
+	d, err := gate.Take(t.Context(), one("k")...)
+	if err != nil || d.Allowed || d.RetryAfter != time.Minute {
+		t.Fatalf("at first: %+v, %v", d, err)
+	}
+	clock.Advance(d.RetryAfter)
+	if d, err := gate.Take(t.Context(), one("k")...); err != nil || !d.Allowed || d.Remaining != 9 {
+		t.Errorf("when it was told to come: %+v, %v", d, err)
+	}
+}

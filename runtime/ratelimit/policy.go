@@ -176,7 +176,9 @@ type Policy struct {
 	Burst int64
 	// Initial is the number of tokens of a new token bucket, 1..Burst, or Empty; full
 	// if zero. A key's bucket is new when the key is first charged or refused, and
-	// again when the bucket has been full for a Window.
+	// again when the bucket has been full, and the key not locked, for a Window. So calls
+	// that come more rarely than that always find a new bucket: with Empty all of them
+	// are refused, unless they come when RetryAfter says.
 	Initial int64
 	// Refill is Smooth or Interval, for a TokenBucket.
 	Refill Refill

@@ -151,8 +151,8 @@ func (c *counter) clearsAside(r *record) int64 {
 	at := c.algorithm.clearAt(r)
 	if r.locks > 0 {
 		unlock := r.unlock
-		if len(c.locks) > 1 {
-			unlock += c.window
+		if b, ok := c.algorithm.(*bucket); len(c.locks) > 1 || ok && b.initial != 0 {
+			unlock += c.window // or a call that comes when it may would begin a bucket, and be refused
 		}
 		at = max(at, unlock)
 	}

@@ -139,7 +139,7 @@ func (h past) fresh(p *ratelimit.Policy, t int64) bool { return h.freshBy(p, h.c
 func (h past) freshBy(p *ratelimit.Policy, s sum, t int64) bool {
 	if h.locks > 0 {
 		end := h.unlock
-		if len(p.Lock) > 1 {
+		if len(p.Lock) > 1 || beginsShort(p) {
 			end += movesAfter(p)
 		}
 		if t < end {

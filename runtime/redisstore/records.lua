@@ -53,7 +53,8 @@ local function clears(op, rule, r)
   end
   local at = rule.clear(op, r)
   if r.locks and r.locks > 0 then
-    at = max(at, r.unlock + (#op.locks > 1 and op.window or 0))
+    -- See clearsAside in record.go.
+    at = max(at, r.unlock + ((#op.locks > 1 or op.initial and op.initial ~= 0) and op.window or 0))
   end
   return at
 end
