@@ -62,8 +62,12 @@ type leaky struct {
 	rate
 }
 
-// time returns when unit n leaves, rounded up.
+// time returns when unit n leaves, rounded up: never, if that is thousands of years away,
+// as an update to a slow pace can make it.
 func (l *leaky) time(r *record, n int64) int64 {
+	if l.unitQ > 0 && n >= never/2/(l.unitQ+1) {
+		return never
+	}
 	q, part := l.span(n)
 	if part > 0 {
 		q++
