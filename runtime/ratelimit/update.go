@@ -396,10 +396,10 @@ const longestDebt = 1 << 52
 
 // adopt makes an entry of old's one of c's. It is not ok if that takes a record.
 func (c *counter) adopt(e *entry, g *ring, old *counter, now int64) (ok bool) {
-	if e.last == longAgo {
+	if e.last == longAgo || c.pace == old.pace && c.window == old.window {
 		return true
 	}
-	if now >= old.clearAt(e) {
+	if now >= old.clearAt(e)+old.lingers(now) {
 		// It says nothing, and must not in a longer window or at another pace. Whether it
 		// was reclaimed meanwhile makes no difference so.
 		e.last, e.base = longAgo, longAgo
@@ -410,7 +410,7 @@ func (c *counter) adopt(e *entry, g *ring, old *counter, now int64) (ok bool) {
 		}
 		return true
 	}
-	if c.rule != tokenBucket || c.pace == old.pace {
+	if c.rule != tokenBucket {
 		return true
 	}
 	t := max(now, e.last)
@@ -431,7 +431,15 @@ func (c *counter) adoptRecord(r *record, old *counter, now int64) {
 	}
 	view, t, _ := old.settleRecord(r, now)
 	if view != r {
-		r.renew() // it says nothing, and must not in a longer window or at another pace
+		// It says nothing, and must not at another pace, or in a longer window.
+		switch c.algorithm.(type) {
+		case *bucket, *slidingWindowRule, *leaky, *warming:
+			r.renew()
+		default:
+			if c.window != old.window && now+r.off >= old.clears(r)+old.lingers(now) {
+				r.renew()
+			}
+		}
 		return
 	}
 	switch to := c.algorithm.(type) {
