@@ -58,6 +58,7 @@ var (
 	noTarget        = rule{"unknown-member", "there is no receiver here"}
 	hiddenEmbedded  = rule{"hidden-embedded", "%s is promoted through %s, a pointer that other packages cannot check for nil; use a method or a function of the package"}
 	typeParamField  = rule{"type-parameter-field", "a field of type parameter %s cannot be selected; use a method of its constraint"}
+	hiddenType      = rule{"hidden-type", "%s needs a variable of %s; use a function of the package%s"}
 	invalidType     = rule{"invalid-type", "the type of %s is not known, because the package does not compile there"}
 )
 
