@@ -31,6 +31,7 @@ type checker struct {
 	instead  map[*ast.UnaryNode]string // what to write if "not" stands before no condition
 	negated  map[ast.Node]bool         // what stands behind "not"
 	elvis    map[ast.Node]string       // what to write for a choice, by its condition
+	top      *ast.BinaryNode           // an operator that is an element of a key
 	places   map[Node]ast.Node         // where what is checked stands
 	problems []Problem
 }
@@ -116,8 +117,9 @@ func (c *checker) sorted() []Problem {
 }
 
 // expr checks n as a value that is no address.
-func (c *checker) expr(n ast.Node) Node {
-	x := c.value(n)
+func (c *checker) expr(n ast.Node) Node { return c.isValue(n, c.value(n)) }
+
+func (c *checker) isValue(n ast.Node, x Node) Node {
 	if d, ok := x.(*Dim); ok && d.Kind == IP {
 		c.at(n, ipText)
 		return nil

@@ -102,6 +102,7 @@ var (
 	listContains    = rule{"not-text", "%s is %s, not text; write %s"}
 	notText         = rule{"not-text", "%s is %s, not text%s"}
 	notCondition    = rule{"not-a-condition", "%s is %s, not a boolean; write a comparison"}
+	orChooses       = rule{"not-a-condition", "%s joins conditions, and neither %s nor %s is one; for the first that is there write %s"}
 	notBefore       = rule{"not-a-condition", "%s stands for %s alone, which is %s; write %s"}
 	comparedFirst   = rule{"mismatched-types", "%s is %s and %s is %s; comparisons go from left to right: put parentheses around each"}
 	mismatched      = rule{"mismatched-types", "%s is %s and %s is %s; convert one: %s"}
@@ -186,7 +187,7 @@ var (
 	selection       = rule{"spel-syntax", "%s is not supported; write %s"}
 	rangeOperator   = rule{"not-supported", ".. is not supported; write %s"}
 	wordOperator    = rule{"spel-syntax", "%s is not an operator here; write %s"}
-	doubledQuote    = rule{"spel-syntax", "two texts follow each other; a quote inside of text is written \\' or the text in the other quotes: %s"}
+	doubledQuote    = rule{"spel-syntax", "two texts follow each other; a quote inside of text is written \\' or the text in the other quotes, either with back quotes around the whole value: %s"}
 	nullWord        = rule{"spel-syntax", "null is not known here; write nil"}
 	assignment      = rule{"expression-syntax", "= does not compare; write =="}
 	letForm         = rule{"expression-syntax", "let is written let a = x; b, and several follow each other: let a = x; let b = y; [a, b]"}

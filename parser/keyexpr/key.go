@@ -275,6 +275,7 @@ func (c *checker) element(n ast.Node) Node {
 		x = c.choice(n, c.element)
 	case *ast.BinaryNode:
 		var ok bool
+		c.top = n
 		if x, ok = c.prefix(n); !ok {
 			x = c.choice(n, c.element)
 		}
