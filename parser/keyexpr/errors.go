@@ -120,6 +120,7 @@ var (
 	indexRange      = rule{"index-out-of-range", "index %s is not below the length of the array, %d"}
 	overflow        = rule{"constant-overflow", "%s does not fit into %s"}
 	longLiteral     = rule{"constant-overflow", "%s does not fit into int64, which numbers are written in; declare a constant of the package with this value"}
+	octal           = rule{"expression-syntax", "%s begins with 0, which Go reads in base 8; write %s"}
 	longText        = rule{"constant-overflow", "the text has more than %d bytes; declare a constant of the package for it"}
 	zeroDivision    = rule{"division-by-zero", "the divisor is zero"}
 	notJoined       = rule{"not-a-list", "%s is %s; join takes a slice of text%s"}
@@ -135,6 +136,7 @@ var (
 // Calls.
 var (
 	unknownFunction = rule{"unknown-name", "the package has no function %s"}
+	dimFunction     = rule{"unknown-name", "the package has no function %s; write %s"}
 	notCallable     = rule{"not-callable", "%s is not a function or method of the package"}
 	fieldCall       = rule{"not-callable", "%s is a field, not a method; %s"}
 	genericCall     = rule{"generic-call", "%s has type parameters; write a function without any that calls it"}
