@@ -41,7 +41,7 @@ func (c *checker) nameTypes(n Node, at ast.Node, pos position) {
 	case *Cond:
 		c.nameTypes(n.If, at, operand)
 		if pos == operand {
-			c.nameable(n.typ, at)
+			c.nameable(n.typ, at, "")
 			pos = assigned
 		}
 		c.nameTypes(n.Then, at, pos)
@@ -49,7 +49,7 @@ func (c *checker) nameTypes(n Node, at ast.Node, pos position) {
 		return
 	case *Default:
 		if pos == operand || pos == tried {
-			c.nameable(n.typ, at)
+			c.nameable(n.typ, at, "")
 			pos = assigned
 		}
 		last := len(n.Alts) - 1
@@ -64,7 +64,7 @@ func (c *checker) nameTypes(n Node, at ast.Node, pos position) {
 		return
 	case *Loop:
 		if n.Op == "map" && n.Body != Node(n.Elem) {
-			c.nameable(n.Body.Type(), at)
+			c.nameable(n.Body.Type(), at, "")
 		}
 	case *Binary:
 		if (n.Op == "==" || n.Op == "!=") && n.X.MayBeAbsent() && n.Y.MayBeAbsent() && !isNil(n) {
@@ -97,7 +97,7 @@ func (c *checker) nameLet(l *Local, at ast.Node) {
 	case c.hidden(l.typ) == "":
 		c.nameTypes(l.Value, at, assigned)
 	case hasCall(l.Value):
-		c.nameable(l.typ, at)
+		c.nameable(l.typ, at, ", or write it where "+l.Name+" stands")
 	}
 }
 
@@ -112,15 +112,14 @@ func Declared(l *Local) bool {
 }
 
 // nameable reports a value of type t, for which a variable is needed, if the package
-// cannot write t.
-func (c *checker) nameable(t types.Type, at ast.Node) {
+// cannot write t. hint says what to write besides a function of the package, if not "".
+func (c *checker) nameable(t types.Type, at ast.Node, hint string) {
 	why := c.hidden(t)
 	if why == "" {
 		return
 	}
-	hint := ""
 	switch {
-	case isTypeParam(t):
+	case hint != "" || isTypeParam(t):
 	case keyKindOf(t) == Text:
 		hint = ", or convert the values: string(x)"
 	case isInteger(t):
