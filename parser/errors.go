@@ -20,6 +20,15 @@ func at(d *directive.Directive, code, format string, args ...any) diag.Diagnosti
 	return diag.Diagnostic{Pos: d.Pos, EndCol: d.Pos.Col + len(directive.Prefix) + len(d.Text), Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
+// placed moves dg, which is about d, to one of d's options, which d may have from
+// elsewhere.
+func placed(dg diag.Diagnostic, d *directive.Directive, option string) diag.Diagnostic {
+	if a := d.Option(option); a != nil {
+		dg.Pos, dg.EndCol = a.Place()
+	}
+	return dg
+}
+
 // errOwnError is errNoErrorResult in a package that declares an error of its own.
 func errOwnError(d *directive.Directive, method string) diag.Diagnostic {
 	return at(d, "no-error-result", "%s cannot tell its caller of a refusal: its last result must be Go's own error, and the package declares another type of that name; rename that", method)
@@ -30,7 +39,7 @@ func errNoErrorResult(d *directive.Directive, method string) diag.Diagnostic {
 }
 
 func errHandlerZero(d *directive.Directive, method string) diag.Diagnostic {
-	return at(d, "handler-zero", "%s is an HTTP handler, so on-limit=zero would answer a refused request with an empty 200; leave it out for a response with the status of a refusal, or write on-limit=fallback:Method", method)
+	return placed(at(d, "handler-zero", "%s is an HTTP handler, so on-limit=zero would answer a refused request with an empty 200; leave it out for a response with the status of a refusal, or write on-limit=fallback:Method", method), d, "on-limit")
 }
 
 func errPromotedNoError(d *directive.Directive, typ, method string) diag.Diagnostic {
@@ -173,7 +182,7 @@ func errSameWrapper(d *directive.Directive, name, other string) diag.Diagnostic 
 }
 
 func errSameID(d *directive.Directive, id, method string) diag.Diagnostic {
-	return at(d, "duplicate-identity", "the limit %q has the same name as one of %s, so the two would share counters; give each a name of its own", id, method)
+	return placed(at(d, "duplicate-identity", "the limit %q has the same name as one of %s, so the two would share counters; give each a name of its own", id, method), d, "name")
 }
 
 func errBadSignature(d *directive.Directive, method, cause string) diag.Diagnostic {

@@ -173,6 +173,13 @@ func (d *Directive) own(name string) *Assignment {
 // pos is the place of the option's name.
 func (a *Assignment) pos() diag.Pos { return shift(a.Value.comment, a.NameSpan.Start) }
 
+// Place returns where a stands, with the directive that it comes from, and the column
+// behind it.
+func (a *Assignment) Place() (pos diag.Pos, endCol int) {
+	pos = a.pos()
+	return pos, pos.Col + a.Value.Span.End - a.NameSpan.Start
+}
+
 // At is the place in the source where s begins.
 func (d *Directive) At(s Span) diag.Pos { return shift(d.Pos, s.Start) }
 

@@ -209,12 +209,26 @@ func errUnusedDefine(a *Assignment) diag.Diagnostic {
 	return badValue(a, CodeUnusedDefine, "no limit uses this policy: write use=%s on one, or remove the define", a.Value.Text)
 }
 
-func errUnusedInDefine(a *Assignment, name string) diag.Diagnostic {
-	return problem(a.pos(), len(a.Name), CodeUnusedDefine, "every limit that uses %s has a %s of its own: remove it here", name, a.Name)
+// errUnusedInDefine reports an option of a define, given the options that the limits
+// which use it have instead.
+func errUnusedInDefine(a *Assignment, name string, instead []string) diag.Diagnostic {
+	instead = slices.Compact(slices.Sorted(slices.Values(instead)))
+	why := ""
+	if i := slices.Index(instead, a.Name); i >= 0 {
+		instead = slices.Delete(instead, i, i+1)
+		why = a.Name + " itself"
+		if len(instead) > 0 {
+			why += ", or "
+		}
+	}
+	if len(instead) > 0 {
+		why += strings.Join(instead, " or ") + ", which excludes " + a.Name
+	}
+	return problem(a.pos(), len(a.Name), CodeUnusedDefine, "every limit that uses %s sets %s: remove it here", name, why)
 }
 
 func errUnusedDefault(a *Assignment) diag.Diagnostic {
-	return problem(a.pos(), len(a.Name), CodeUnusedDefault, "no limit of the package takes this %s: each has one of its own or an algorithm without it; remove it", a.Name)
+	return problem(a.pos(), len(a.Name), CodeUnusedDefault, "no limit of the package takes this %s: each has one of its own, or an algorithm or an option that it does not go with; remove it", a.Name)
 }
 
 // Places.

@@ -20,7 +20,7 @@ import (
 // Resolve changes the directives, so it is to be called once for them, before
 // Limit. Calls for different packages may run concurrently.
 func Resolve(directives []*Directive) diag.List {
-	r := resolver{defines: map[string]*Directive{}, used: map[string]bool{}, taken: map[*Assignment]bool{}}
+	r := resolver{defines: map[string]*Directive{}, used: map[string]bool{}, taken: map[*Assignment]bool{}, instead: map[*Assignment][]string{}}
 	for _, d := range directives {
 		switch d.Verb {
 		case VerbDefine:
@@ -45,7 +45,8 @@ type resolver struct {
 	defaults *Directive
 	used     map[string]bool
 	taken    map[*Assignment]bool
-	unsure   bool // a directive could not be read, so that what it uses is unknown
+	instead  map[*Assignment][]string // options of limits that stand in the way of one of a define
+	unsure   bool                     // a directive could not be read, so that what it uses is unknown
 	diags    diag.List
 }
 
@@ -127,10 +128,24 @@ func deciding(v *Verb) []*Option {
 
 // overridden reports whether one of the options set is o, or excludes it.
 func overridden(v *Verb, o *Option, set func(name string) *Assignment) bool {
-	if set(o.Name) != nil || o.Without != "" && set(o.Without) != nil {
-		return true
+	return overriding(v, o, set) != ""
+}
+
+// overriding returns the name of the option set that is o, or excludes it; "" if there
+// is none.
+func overriding(v *Verb, o *Option, set func(name string) *Assignment) string {
+	switch {
+	case set(o.Name) != nil:
+		return o.Name
+	case o.Without != "" && set(o.Without) != nil:
+		return o.Without
 	}
-	return slices.ContainsFunc(v.Options, func(p Option) bool { return p.Without == o.Name && set(p.Name) != nil })
+	for _, p := range v.Options {
+		if p.Without == o.Name && set(p.Name) != nil {
+			return p.Name
+		}
+	}
+	return ""
 }
 
 // algorithm is that of d, or "" if it is none that there is.
@@ -159,10 +174,15 @@ func (r *resolver) use(d *Directive, use *Assignment) {
 	v := findVerb(VerbLimit)
 	for i := range def.Options {
 		a := &def.Options[i]
-		if a.Name != optName && !overridden(v, v.option(a.Name), d.own) {
-			d.inherited = append(d.inherited, *a)
-			r.taken[a] = true
+		if a.Name == optName {
+			continue
 		}
+		if other := overriding(v, v.option(a.Name), d.own); other != "" {
+			r.instead[a] = append(r.instead[a], other)
+			continue
+		}
+		d.inherited = append(d.inherited, *a)
+		r.taken[a] = true
 	}
 }
 
@@ -179,7 +199,7 @@ func (r *resolver) unused() {
 		}
 		for i := range def.Options {
 			if a := &def.Options[i]; a.Name != optName && !r.taken[a] {
-				r.diags.Add(errUnusedInDefine(a, name))
+				r.diags.Add(errUnusedInDefine(a, name, r.instead[a]))
 			}
 		}
 	}

@@ -55,6 +55,10 @@ func (c *checker) notFunction(n ast.Node, name string, args []ast.Node) {
 		c.at(n, notCallable, name)
 	case c.springCall(name, args) != "":
 		c.at(n, javaName, name, c.springCall(name, args))
+	case isDim(name) && len(args) == 0:
+		c.at(n, dimFunction, name, name)
+	case isLookup(name) && len(args) == 1:
+		c.at(n, dimFunction, name, "request."+name+"("+c.quote(args[0])+")")
 	default:
 		valid := slices.Clone(builtins)
 		if c.scope.Pkg != nil {

@@ -31,11 +31,13 @@ type checker struct {
 	instead  map[*ast.UnaryNode]string // what to write if "not" stands before no condition
 	negated  map[ast.Node]bool         // what stands behind "not"
 	elvis    map[ast.Node]string       // what to write for a choice, by its condition
+	top      *ast.BinaryNode           // an operator that is an element of a key
+	places   map[Node]ast.Node         // where what is checked stands
 	problems []Problem
 }
 
 func newChecker(src string, s *Scope) *checker {
-	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}, negated: map[ast.Node]bool{}, elvis: map[ast.Node]string{}}
+	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}, negated: map[ast.Node]bool{}, elvis: map[ast.Node]string{}, places: map[Node]ast.Node{}}
 	var hidden []string
 	for _, name := range []string{"append", "bool", "byte", "false", "float64", "int", "int64", "len", "nil", "string", "true", "uint64"} {
 		if s.Pkg != nil && s.Pkg.Scope().Lookup(name) != nil {
@@ -115,8 +117,9 @@ func (c *checker) sorted() []Problem {
 }
 
 // expr checks n as a value that is no address.
-func (c *checker) expr(n ast.Node) Node {
-	x := c.value(n)
+func (c *checker) expr(n ast.Node) Node { return c.isValue(n, c.value(n)) }
+
+func (c *checker) isValue(n ast.Node, x Node) Node {
 	if d, ok := x.(*Dim); ok && d.Kind == IP {
 		c.at(n, ipText)
 		return nil
@@ -144,7 +147,17 @@ func (c *checker) count(n ast.Node) bool {
 }
 
 // value checks n, which may be of any type, or an address.
-func (c *checker) value(n ast.Node) Node {
+func (c *checker) value(n ast.Node) Node { return c.placed(n, c.valueOf(n)) }
+
+// placed notes where x stands.
+func (c *checker) placed(n ast.Node, x Node) Node {
+	if x != nil && c.places[x] == nil {
+		c.places[x] = n
+	}
+	return x
+}
+
+func (c *checker) valueOf(n ast.Node) Node {
 	switch n := n.(type) {
 	case *ast.ConditionalNode:
 		return c.choice(n, c.expr)

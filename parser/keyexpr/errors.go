@@ -58,6 +58,7 @@ var (
 	noTarget        = rule{"unknown-member", "there is no receiver here"}
 	hiddenEmbedded  = rule{"hidden-embedded", "%s is promoted through %s, a pointer that other packages cannot check for nil; use a method or a function of the package"}
 	typeParamField  = rule{"type-parameter-field", "a field of type parameter %s cannot be selected; use a method of its constraint"}
+	hiddenType      = rule{"hidden-type", "%s needs a variable of %s; use a function of the package%s"}
 	invalidType     = rule{"invalid-type", "the type of %s is not known, because the package does not compile there"}
 )
 
@@ -101,6 +102,7 @@ var (
 	listContains    = rule{"not-text", "%s is %s, not text; write %s"}
 	notText         = rule{"not-text", "%s is %s, not text%s"}
 	notCondition    = rule{"not-a-condition", "%s is %s, not a boolean; write a comparison"}
+	orChooses       = rule{"not-a-condition", "%s joins conditions, and neither %s nor %s is one; for the first that is there write %s"}
 	notBefore       = rule{"not-a-condition", "%s stands for %s alone, which is %s; write %s"}
 	comparedFirst   = rule{"mismatched-types", "%s is %s and %s is %s; comparisons go from left to right: put parentheses around each"}
 	mismatched      = rule{"mismatched-types", "%s is %s and %s is %s; convert one: %s"}
@@ -118,6 +120,7 @@ var (
 	indexRange      = rule{"index-out-of-range", "index %s is not below the length of the array, %d"}
 	overflow        = rule{"constant-overflow", "%s does not fit into %s"}
 	longLiteral     = rule{"constant-overflow", "%s does not fit into int64, which numbers are written in; declare a constant of the package with this value"}
+	octal           = rule{"expression-syntax", "%s begins with 0, which Go reads in base 8; write %s"}
 	longText        = rule{"constant-overflow", "the text has more than %d bytes; declare a constant of the package for it"}
 	zeroDivision    = rule{"division-by-zero", "the divisor is zero"}
 	notJoined       = rule{"not-a-list", "%s is %s; join takes a slice of text%s"}
@@ -133,6 +136,7 @@ var (
 // Calls.
 var (
 	unknownFunction = rule{"unknown-name", "the package has no function %s"}
+	dimFunction     = rule{"unknown-name", "the package has no function %s; write %s"}
 	notCallable     = rule{"not-callable", "%s is not a function or method of the package"}
 	fieldCall       = rule{"not-callable", "%s is a field, not a method; %s"}
 	genericCall     = rule{"generic-call", "%s has type parameters; write a function without any that calls it"}
@@ -185,7 +189,7 @@ var (
 	selection       = rule{"spel-syntax", "%s is not supported; write %s"}
 	rangeOperator   = rule{"not-supported", ".. is not supported; write %s"}
 	wordOperator    = rule{"spel-syntax", "%s is not an operator here; write %s"}
-	doubledQuote    = rule{"spel-syntax", "two texts follow each other; a quote inside of text is written \\' or the text in the other quotes: %s"}
+	doubledQuote    = rule{"spel-syntax", "two texts follow each other; a quote inside of text is written \\' or the text in the other quotes, either with back quotes around the whole value: %s"}
 	nullWord        = rule{"spel-syntax", "null is not known here; write nil"}
 	assignment      = rule{"expression-syntax", "= does not compare; write =="}
 	letForm         = rule{"expression-syntax", "let is written let a = x; b, and several follow each other: let a = x; let b = y; [a, b]"}

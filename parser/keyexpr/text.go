@@ -177,6 +177,9 @@ var wordOperators = map[string]string{
 	"EQ": "==", "NE": "!=", "LT": "< ", "LE": "<=", "GT": "> ", "GE": ">=", "DIV": "/  ", "MOD": "%  ",
 }
 
+// infixWords are operators that other languages have as functions of two values.
+var infixWords = map[string]bool{"contains": true, "startsWith": true, "endsWith": true, "matches": true}
+
 // rewrite replaces tokens that expr's parser would stumble over.
 func (c *checker) rewrite() {
 	t := &c.text
@@ -242,6 +245,10 @@ func (c *checker) rewrite() {
 				operand = true
 				continue
 			}
+			if infixWords[tok.Value] && !operand && c.next(i).Is(lexer.Bracket, "(") {
+				c.broken = true
+				c.problem(at, notSupported, tok.Value+"(...)", "write x "+tok.Value+" y")
+			}
 			if operand && tok.Value == "not" {
 				i++ // "not in" and its like
 			}
@@ -284,6 +291,14 @@ func (c *checker) literal(tok lexer.Token) {
 	if len(digits) > 1 && strings.Contains("xbo", digits[1:2]) {
 		base = 0
 	} else if strings.ContainsAny(digits, ".e") {
+		return
+	}
+	if base == 10 && len(digits) > 1 && digits[0] == '0' {
+		write := strings.TrimLeft(digits, "0")
+		if write == "" {
+			write = "0"
+		}
+		c.problem(span{tok.From, tok.To}, octal, tok.Value, write)
 		return
 	}
 	if _, err := strconv.ParseInt(digits, base, 64); err != nil {

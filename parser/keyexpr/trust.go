@@ -33,7 +33,7 @@ func Credential(n Node) bool {
 			return true
 		}
 	case *Index:
-		if t, ok := types.Unalias(n.X.Type()).(*types.Named); ok && isHTTP(t.Obj().Pkg()) && isSecretName(n.I) {
+		if isForm(n.X) && isSecretName(n.I) {
 			return true
 		}
 	case *Local:
@@ -51,6 +51,20 @@ func Credential(n Node) bool {
 		}
 	}
 	return false
+}
+
+// isForm reports whether n holds values of a request by their names: header fields, or
+// parameters, also those of a form with files.
+func isForm(n Node) bool {
+	if t, ok := types.Unalias(n.Type()).(*types.Named); ok {
+		return isHTTP(t.Obj().Pkg())
+	}
+	f, ok := n.(*Field)
+	if !ok {
+		return false
+	}
+	of := f.Path[len(f.Path)-1].Pkg()
+	return of != nil && of.Path() == "mime/multipart"
 }
 
 func isSecretName(n Node) bool {
@@ -146,6 +160,9 @@ func trustOf(n Node) trust {
 		if isRequest(n.Type()) {
 			return chosen
 		}
+		if f := n.Path[len(n.Path)-1]; f.Name() == "ServerName" && f.Pkg() != nil && f.Pkg().Path() == "crypto/tls" {
+			return chosen
+		}
 		if isRequest(n.X.Type()) {
 			switch n.Path[len(n.Path)-1].Name() {
 			case "RemoteAddr":
@@ -179,7 +196,7 @@ func written(fn *types.Func) bool {
 		return false
 	}
 	if isHTTP(fn.Pkg()) {
-		return slices.Contains([]string{"Get", "Values", "FormValue", "PostFormValue", "PathValue", "Cookie", "CookiesNamed", "UserAgent", "Referer"}, fn.Name())
+		return slices.Contains([]string{"Get", "Values", "FormValue", "PostFormValue", "PathValue", "Cookie", "Cookies", "CookiesNamed", "UserAgent", "Referer"}, fn.Name())
 	}
 	return isContext(recv.Type()) && slices.Contains(frameworkText[framework(fn.Pkg())], fn.Name())
 }
@@ -189,7 +206,7 @@ func written(fn *types.Func) bool {
 // code has looked at.
 var frameworkText = map[string][]string{
 	"github.com/gin-gonic/gin": {"ClientIP", "Cookie", "DefaultPostForm", "DefaultQuery", "GetHeader", "Param", "PostForm", "Query"},
-	"github.com/labstack/echo": {"Cookie", "FormValue", "FormValueOr", "Param", "ParamOr", "QueryParam", "QueryParamOr", "QueryString"},
+	"github.com/labstack/echo": {"Cookie", "Cookies", "FormValue", "FormValueOr", "Param", "ParamOr", "QueryParam", "QueryParamOr", "QueryString"},
 	"github.com/gofiber/fiber": {"Body", "BodyRaw", "Cookies", "FormValue", "Get", "Host", "Hostname", "OriginalURL", "Params", "Path", "Query"},
 }
 

@@ -269,9 +269,7 @@ func (g *gate) examine(charges []Charge, verdicts []verdict) (admitted, asks boo
 			admitted = admitted && c.shadow
 		case noKey && kind != unlimited:
 			fault = ErrNoKey // before the cost, which may be absent for the same reason
-		case ch.Cost < 0 || ch.Cost > most:
-			fault = ErrCost
-		case kind == unlimited:
+		case kind == unlimited: // whatever the call costs
 			v.Allowed, v.Remaining = true, Unlimited
 			if c.mayBlock() && !noKey {
 				if v.RetryAfter = g.limiter.mem.blocked(c, c.key(ch.Key)); v.RetryAfter > 0 {
@@ -279,6 +277,8 @@ func (g *gate) examine(charges []Charge, verdicts []verdict) (admitted, asks boo
 					admitted = admitted && c.shadow
 				}
 			}
+		case ch.Cost < 0 || ch.Cost > most:
+			fault = ErrCost
 		default:
 			v.asked, asks = true, true
 		}
