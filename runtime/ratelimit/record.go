@@ -207,8 +207,8 @@ func (c *counter) outcomeRecord(r *record, a ask, allowed bool) Outcome {
 		}
 		if c.dynamic && r != &blank {
 			// It is as new by the limit of the call that was charged.
-			if clear := c.clears(r) - a.t; clear < wait && c.fits(&blank, a) {
-				wait = clear
+			if left := c.clears(r) - a.t; left < wait && c.fits(&blank, a) {
+				wait = left
 			}
 		}
 		o.RetryAfter = micros(wait)
