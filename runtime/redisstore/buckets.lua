@@ -322,13 +322,26 @@ build.leaky = function()
     write(r, all)
   end
 
+  -- For how long the unit at the head would have been served at the pace of op: for as
+  -- much of its time as it was. If it was given back, the next one begins.
+  local function served(op, r)
+    local first = serving(r, op.t)
+    for _, h in ipairs(holes(r)) do
+      if h[1] <= first and first < h[2] then return 0 end
+    end
+    local _, done = muldiv(max(op.t - r.base, 0), r.den, r.num)
+    local num, den = pace(op.window, op.limit)
+    return floor((muldiv(done, num, r.num)) / den)
+  end
+
   -- A queue whose pace has changed begins anew with what is in it.
   function rule.adopt(op, r)
     if r.window == op.window and r.limit == op.limit then return end
     local inside = rule.used(op, r)
+    local base = inside > 0 and op.t - served(op, r) or op.t
     rule.prepare(op, r)
     r.rest, r.holds = '', ''
-    r.base, r.used, r.last = op.t, inside, op.t
+    r.base, r.used, r.last = base, inside, op.t
   end
   return rule
 end

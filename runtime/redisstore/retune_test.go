@@ -186,3 +186,22 @@ func TestExceptionsAreCountedInTheStore(t *testing.T) {
 		admit(5, "c", true)
 	}
 }
+
+// The unit at the head of a queue is not served anew when the pace changes.
+func TestAChangedPaceDoesNotServeAUnitAnew(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	slow := &ratelimit.Policy{ID: "p", Algorithm: ratelimit.LeakyBucket, Limit: 1, Burst: 1, Window: time.Hour}
+	f.at(0)
+	if got := f.take(ratelimit.Op{Policy: slow, Key: "k", Cost: 1})[0]; !got.Allowed {
+		t.Fatalf("at first: %+v", got)
+	}
+	f.at(3599 * sec)
+	for limit, want := range map[int64]time.Duration{1: time.Second, 2: time.Second / 2, 4: time.Second / 4, 1_000_000_000: time.Microsecond} {
+		other := *slow
+		other.Limit = limit
+		if got := f.take(ratelimit.Op{Policy: &other, Key: "k", Cost: 1})[0]; got.Allowed || got.RetryAfter != want {
+			t.Errorf("at %d an hour: %+v, want a wait of %v", limit, got, want)
+		}
+	}
+}
