@@ -88,7 +88,9 @@ type common struct {
 	blocks atomic.Bool
 }
 
-func newCounter(p Policy, num int, rules rules, exceptions *Exceptions, records bool) *counter {
+// newCounter returns a counter of p, which takes the place of old, or of none if that is
+// nil.
+func newCounter(p Policy, num int, rules rules, exceptions *Exceptions, old *counter) *counter {
 	p.Algorithm = p.algorithm()
 	if p.Lock = slices.Clone(p.Lock); len(p.Lock) == 0 {
 		p.Lock = nil
@@ -119,7 +121,7 @@ func newCounter(p Policy, num int, rules rules, exceptions *Exceptions, records 
 	case p.Limit == Blocked && exceptions == nil:
 		c.kind = blocked
 	}
-	c.setRule(rules.custom, records) // also if nothing is counted now, for keys that are blocked
+	c.setRule(rules.custom, old) // also if nothing is counted now, for keys that are blocked
 	for _, d := range p.Lock {
 		c.locks = append(c.locks, int64(d/time.Microsecond))
 	}
@@ -132,13 +134,16 @@ func newCounter(p Policy, num int, rules rules, exceptions *Exceptions, records 
 }
 
 // setRule chooses the arithmetic of a policy that is counted: on records if it needs
-// them or has them already.
-func (c *counter) setRule(custom CustomAlgorithm, records bool) {
+// them, or if old has them.
+func (c *counter) setRule(custom CustomAlgorithm, old *counter) {
 	p := &c.policy
-	plain := !records && !c.dynamic && !p.Count && len(p.Lock) == 0
+	plain := (old == nil || old.rule != recorded) && !c.dynamic && !p.Count && len(p.Lock) == 0
 	limit := p.Limit
 	if limit == Unlimited || limit == Blocked {
-		limit = 1 // where no exception can be counted by a limit of its own
+		// Meanwhile, what was counted goes on as it did.
+		if limit = 1; old != nil {
+			limit = old.pace.limit
+		}
 	}
 	c.window = max(c.window, 1) // of a policy that counts nothing, and has none
 	c.rule = recorded
@@ -191,6 +196,9 @@ func (c *counter) setRule(custom CustomAlgorithm, records bool) {
 		c.algorithm = &quota{c.window}
 	default:
 		c.algorithm = &customRule{custom, p}
+		if c.kind != counted && old != nil {
+			c.algorithm = old.algorithm // whose Take knows the limit
+		}
 	}
 }
 

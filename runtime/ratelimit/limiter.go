@@ -373,7 +373,7 @@ func (l *Limiter) register(policies []Policy, rules []rules) ([]*counter, error)
 	counters := make([]*counter, len(policies))
 	next := len(l.counters)
 	for i := range policies {
-		c := newCounter(policies[i], next, rules[i], nil, false)
+		c := newCounter(policies[i], next, rules[i], nil, nil)
 		known := l.counters[c.policy.ID]
 		switch {
 		case known == nil:

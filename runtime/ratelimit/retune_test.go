@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"errors"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,11 +40,14 @@ func TestUpdatesKeepWhatIsOwed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := ratelimit.Policy{ID: "p", Algorithm: ratelimit.TokenBucket}
-		switch rapid.IntRange(0, 2).Draw(t, "kind") {
+		exceptions := false
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
 		case 1:
 			p.Count = true // counts in a record
 		case 2:
 			p.Algorithm = ratelimit.LeakyBucket
+		case 3:
+			exceptions = true // that change nothing
 		}
 		draw := func() (limit, burst int64, window time.Duration) {
 			limit = rapid.OneOf(rapid.Int64Range(1, 10), rapid.Int64Range(1, 1e6), rapid.Int64Range(1, 1e9), rapid.Just(int64(1e9))).Draw(t, "limit")
@@ -60,7 +64,13 @@ func TestUpdatesKeepWhatIsOwed(t *testing.T) {
 		clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
 		l := ratelimit.New(ratelimit.WithClock(clock))
 		gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{p}})
-		key := []byte("k")
+		if exceptions {
+			if err := l.Update("p", ratelimit.Patch{Exceptions: limits(nil)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		key := []byte(rapid.SampledFrom([]string{"k", strings.Repeat("a key on the side", 3), strings.Repeat("a key that is too long", 9)}).Draw(t, "key"))
+		switched := false // off or blocked
 		owed := levels{new(big.Rat), new(big.Rat)}
 		pace := func(d time.Duration) *big.Rat { // what comes back in d
 			return big.NewRat(d.Microseconds(), 1).Mul(big.NewRat(d.Microseconds(), 1), big.NewRat(p.Limit, p.Window.Microseconds()))
@@ -82,6 +92,9 @@ func TestUpdatesKeepWhatIsOwed(t *testing.T) {
 			return err == nil
 		}
 		look := func(what string) {
+			if switched {
+				return
+			}
 			d, err := gate.Peek(t.Context(), ratelimit.Charge{Key: key})
 			if err != nil {
 				t.Fatal(err)
@@ -102,6 +115,9 @@ func TestUpdatesKeepWhatIsOwed(t *testing.T) {
 				owed.each(func(r *big.Rat) { r.Sub(r, back) })
 				look("later")
 			case 1:
+				if switched {
+					continue
+				}
 				cost := rapid.OneOf(rapid.Just(int64(1)), rapid.Int64Range(1, p.Burst)).Draw(t, "cost")
 				admitted := take(ratelimit.Charge{Key: key, Cost: cost})
 				if admitted {
@@ -113,15 +129,30 @@ func TestUpdatesKeepWhatIsOwed(t *testing.T) {
 				}
 			default:
 				limit, burst, window := draw()
+				patch := ratelimit.Patch{Limit: &limit, Burst: &burst, Window: &window, Mode: new(ratelimit.Enforce)}
 				next := p
 				next.Limit, next.Burst, next.Window = limit, burst, window
-				err := l.Update("p", ratelimit.Patch{Limit: &limit, Burst: &burst, Window: &window})
-				if (err == nil) != (next.Validate() == nil) {
+				off := false
+				switch rapid.IntRange(0, 7).Draw(t, "switch") {
+				case 0:
+					off, patch.Mode = true, new(ratelimit.Off)
+				case 1:
+					// Meanwhile it refills as it did.
+					off, patch.Limit, limit = true, new(int64(ratelimit.Blocked)), p.Limit
+					next.Limit = limit
+				}
+				valid := next.Validate() == nil
+				if off && !valid {
+					continue
+				}
+				err := l.Update("p", patch)
+				if (err == nil) != valid {
 					t.Fatalf("an update to %+v: %v", next, err)
 				}
 				if err != nil {
 					continue
 				}
+				switched = off
 				changed := p.Limit != limit || p.Window != window
 				p = next
 				if changed && owed.most.Sign() > 0 {

@@ -159,9 +159,9 @@ func (l *Limiter) Update(id string, patch Patch) error {
 			return err
 		}
 	}
-	c := newCounter(p, int(old.num), rules, exceptions, old.rule == recorded)
+	c := newCounter(p, int(old.num), rules, exceptions, old)
 	c.adjustable = exceptions != nil && !exceptions.Switches
-	c.succeed(old)
+	c.common = old.common
 	l.counters[id] = c
 	l.mem.replace(old, c)
 	l.refreshAll()
@@ -205,20 +205,6 @@ func (l *Limiter) Subscribe(o Observer) (unsubscribe func()) {
 	}
 }
 
-// succeed makes c, which takes the place of old, know what old has counted, also while
-// c counts nothing.
-func (c *counter) succeed(old *counter) {
-	c.common = old.common
-	if c.kind == counted {
-		c.inRecords = c.onRecords()
-	} else {
-		c.inRecords = old.inRecords
-		c.rule, c.rate, c.fillQ, c.fillR = old.rule, old.rate, old.fillQ, old.fillR
-		c.algorithm, c.queue, c.window, c.calendar = old.algorithm, old.queue, old.window, old.calendar
-		c.pace = old.pace
-	}
-}
-
 // latest returns what c counts as now. The caller has locked a shard.
 func (c *counter) latest() *counter {
 	for n := c.replaced.Load(); n != nil; n = c.replaced.Load() {
@@ -243,31 +229,32 @@ func (m *memory) replace(old, c *counter) {
 			if e.meta == freeEntry || e.meta>>8 != old.num {
 				continue
 			}
+			limit := c.paceOf(s, e)
 			switch {
 			case old.rule == recorded:
-				c.adoptRecord(s.records.all[e.part], old, m.nowFor(old, now))
+				c.adoptRecord(s.records.all[e.part], old, m.nowFor(old, now), limit)
 			case e.last == inRecord && c.rule == recorded:
 				e.last = longAgo
-				c.adoptRecord(s.records.all[e.part], old.inRecords, now)
+				c.adoptRecord(s.records.all[e.part], old.inRecords, now, limit)
 			case e.last == inRecord:
-				c.inRecords.adoptRecord(s.records.all[e.part], old.inRecords, now)
+				c.inRecords.adoptRecord(s.records.all[e.part], old.inRecords, now, limit)
 			case c.rule == recorded:
 				s.record(e, old, now)
-				c.adoptRecord(s.records.all[e.part], old.inRecords, now)
+				c.adoptRecord(s.records.all[e.part], old.inRecords, now, limit)
 			default:
 				if was := *e; !c.adopt(e, s.ring(c, e), old, now) {
 					*e = was
-					c.inRecords.adoptRecord(s.setRecord(e, old, now), old.inRecords, now)
+					c.inRecords.adoptRecord(s.setRecord(e, old, now), old.inRecords, now, limit)
 				}
 			}
 		}
 	}
 	switch {
 	case old.rule == recorded:
-		c.adoptRecord(&c.spill.record, old, m.nowFor(old, now))
+		c.adoptRecord(&c.spill.record, old, m.nowFor(old, now), c.paceOf(nil, nil))
 	case c.rule == recorded:
 		old.write(&c.spill.record, &c.spill.entry, &c.spill.ring, now)
-		c.adoptRecord(&c.spill.record, old.inRecords, now)
+		c.adoptRecord(&c.spill.record, old.inRecords, now, c.paceOf(nil, nil))
 	default:
 		_ = c.adopt(&c.spill.entry, &c.spill.ring, old, now) // the longest debt there is will do
 	}
@@ -282,6 +269,30 @@ func (m *memory) replace(old, c *counter) {
 	all[c.num] = c
 	m.counters.Store(&all)
 	old.replaced.Store(c)
+}
+
+// paceOf returns the limit by which the calls with the key of an entry are decided, as far
+// as that is known, and 0 if each call brings its own.
+func (c *counter) paceOf(s *shard, e *entry) int64 {
+	if c.policy.Dynamic {
+		return 0
+	}
+	if c.exceptions == nil || e == nil {
+		return c.pace.limit
+	}
+	var key []byte
+	switch n := e.meta & 0xff; n {
+	case longKey:
+		key = []byte(s.long.all[e.side()])
+	case digestKey:
+		return c.pace.limit
+	default:
+		key = e.key[:n]
+	}
+	if limit, _ := c.limits(&Charge{Key: key}); limit > 0 && limit != Unlimited {
+		return limit
+	}
+	return c.pace.limit
 }
 
 // onRecords returns a counter that counts on records as c does in entries, or nil if c
@@ -420,8 +431,9 @@ func (c *counter) adopt(e *entry, g *ring, old *counter, now int64) (ok bool) {
 	return ok
 }
 
-// adoptRecord makes a record of old's one of c's.
-func (c *counter) adoptRecord(r *record, old *counter, now int64) {
+// adoptRecord makes a record of old's one of c's, whose calls are decided by a limit, if
+// that is known.
+func (c *counter) adoptRecord(r *record, old *counter, now, limit int64) {
 	old.due(r, now+r.off)
 	if r.orders != nil && c.kind == counted && !c.dynamic {
 		for i := range r.orders.ahead {
@@ -445,9 +457,8 @@ func (c *counter) adoptRecord(r *record, old *counter, now int64) {
 	switch to := c.algorithm.(type) {
 	case *bucket:
 		from := old.algorithm.(*bucket)
-		limit := r.limit
-		if !c.dynamic && c.kind == counted {
-			limit = c.policy.Limit
+		if limit == 0 {
+			limit = r.limit
 		}
 		if *to == *from && limit == r.limit && c.exceptions == old.exceptions {
 			return
@@ -461,7 +472,14 @@ func (c *counter) adoptRecord(r *record, old *counter, now int64) {
 		if l.part = int64(part); l.part >= to.window {
 			l.whole, l.part = l.whole+1, 0
 		}
-		r.used, r.part, r.base, r.last, r.limit = l.whole, l.part, t, t, limit
+		base := t
+		if from.interval {
+			// As much of an interval is over as before.
+			hi, lo := bits.Mul64(uint64((t-r.base)%from.window), uint64(to.window))
+			over, _ := bits.Div64(hi, lo, uint64(from.window))
+			base -= int64(over)
+		}
+		r.used, r.part, r.base, r.last, r.limit = l.whole, l.part, base, t, limit
 		r.holds = r.holds[:0] // what they charged stays charged
 	case *slidingWindowRule:
 		from := old.algorithm.(*slidingWindowRule)
@@ -479,9 +497,12 @@ func (c *counter) adoptRecord(r *record, old *counter, now int64) {
 		if *to == *from {
 			return
 		}
-		inside, served := from.inside(r, t), from.served(r, t, to)
+		inside, base := from.inside(r, t), t
+		if inside > 0 {
+			base -= from.served(r, t, to)
+		}
 		r.holes, r.holds = r.holes[:0], r.holds[:0]
-		r.base, r.used, r.last = t-served, inside, t
+		r.base, r.used, r.last = base, inside, t
 	case *customRule:
 		to.adopt(r, t)
 	case *warming:

@@ -574,3 +574,44 @@ func TestALongerWindowBringsBackNothingThatHasEnded(t *testing.T) {
 		}
 	}
 }
+
+// A key that is blocked and has nothing in its queue has no unit that is served.
+func TestAnUpdateOfAQueueThatIsEmptyAndBlocked(t *testing.T) {
+	t.Parallel()
+	clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+	l := ratelimit.New(ratelimit.WithClock(clock))
+	gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Algorithm: ratelimit.LeakyBucket, Limit: ratelimit.MaxLimit, Burst: 1000, Window: time.Minute}}})
+	if err := gate.Block(t.Context(), time.Minute, []byte("k")); err != nil {
+		t.Fatal(err)
+	}
+	updateLimit(t, l, 1<<29)
+	clock.Advance(time.Minute)
+	if n := calls(t, gate, 1); n != 1 {
+		t.Error("refused")
+	}
+}
+
+// A bucket that refills by the interval does not begin an interval anew.
+func TestAnUpdateDoesNotBeginAnIntervalAnew(t *testing.T) {
+	t.Parallel()
+	clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+	l := ratelimit.New(ratelimit.WithClock(clock))
+	gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Algorithm: ratelimit.TokenBucket, Refill: ratelimit.Interval, Limit: 3, Burst: 3, Window: time.Second}}})
+	if n := calls(t, gate, 4); n != 3 {
+		t.Fatalf("%d calls are admitted", n)
+	}
+	clock.Advance(900 * time.Millisecond)
+	for limit := int64(4); limit < 9; limit++ {
+		updateLimit(t, l, limit)
+		if d, err := gate.Peek(t.Context(), one("k")...); err != nil || d.RetryAfter != 100*time.Millisecond {
+			t.Errorf("at %d: %+v, %v, want a wait of a tenth of a second", limit, d, err)
+		}
+	}
+	window := 2 * time.Second
+	if err := l.Update("p", ratelimit.Patch{Window: &window}); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := gate.Peek(t.Context(), one("k")...); err != nil || d.RetryAfter != 200*time.Millisecond {
+		t.Errorf("with twice the interval: %+v, %v, want two tenths of a second", d, err)
+	}
+}

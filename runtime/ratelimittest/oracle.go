@@ -248,8 +248,9 @@ func (h past) retuned(old, p *ratelimit.Policy, now int64) past {
 			h.charges = history{{at: begin, units: left, cost: left, asked: ask(p, 0)}, {at: t, asked: ask(p, 0)}}
 		}
 	case p.Refill == ratelimit.Interval:
-		left := charges.sum(old).used(t)
-		h.charges = history{{at: t, units: left, cost: left, asked: ask(p, 0)}}
+		s := charges.sum(old)
+		left, begin := s.used(t), t-s.served(t)
+		h.charges = history{{at: begin, units: left, cost: left, asked: ask(p, 0)}, {at: t, asked: ask(p, 0)}}
 	default:
 		owed := charges.owes(old, t).Int64()
 		if isPlain(p) {

@@ -16,7 +16,7 @@ type sum struct {
 	fresh  func(t int64) bool           // whether it decides as an empty one
 	used   func(t int64) int64          // of a time quota
 	delay  func(t int64, a asked) int64 // of a leaky bucket
-	served func(t int64) int64          // how long the unit at its head was, in 1/limit µs
+	served func(t int64) int64          // how long the unit at its head was, in 1/limit µs; or how much of an interval is over
 }
 
 // sum returns what h comes to.
@@ -256,7 +256,8 @@ func (h history) intervalSum(p *ratelimit.Policy, latest int64) sum {
 			}
 			return t >= latest && after(t, last.asked.limit) == 0
 		},
-		used: func(t int64) int64 { return after(t, p.Limit) },
+		used:   func(t int64) int64 { return after(t, p.Limit) },
+		served: func(t int64) int64 { return (t - phase) % w },
 	}
 }
 
