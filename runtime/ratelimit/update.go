@@ -117,7 +117,8 @@ func (l *Limiter) Policies() []Policy {
 // stays charged, a bucket owes the tokens that it owed and refills at its new pace
 // from now on, and a window that is longer counts what is still known of it, but nothing
 // of a key that had nothing left to count. Where the length of a sliding window changes,
-// all that it counted counts as charged now.
+// all that it counted counts as charged now. A Lease that is shorter holds for the calls
+// that run, from now on.
 //
 // Several updates of one policy add up: each changes what the one before has made of
 // it. A gate that is made later gets the policy as it is in force, whatever its Spec
@@ -503,6 +504,11 @@ func (c *counter) adoptRecord(r *record, old *counter, now, limit int64) {
 		}
 		r.holes, r.holds = r.holes[:0], r.holds[:0]
 		r.base, r.used, r.last = base, inside, t
+	case *leases:
+		for i := range r.holds {
+			h := &r.holds[i]
+			h.at = min(h.at, t+to.length) // in which order they end stays so
+		}
 	case *customRule:
 		to.adopt(r, t)
 	case *warming:

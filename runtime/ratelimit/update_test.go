@@ -615,3 +615,42 @@ func TestAnUpdateDoesNotBeginAnIntervalAnew(t *testing.T) {
 		t.Errorf("with twice the interval: %+v, %v, want two tenths of a second", d, err)
 	}
 }
+
+// A lease that an update makes shorter ends the places of running calls, too, and none of
+// them with another's.
+func TestAnUpdateOfTheLease(t *testing.T) {
+	t.Parallel()
+	clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+	l := ratelimit.New(ratelimit.WithClock(clock))
+	gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Algorithm: ratelimit.Concurrency, Limit: 2, Lease: time.Hour}}})
+	lease := func(d time.Duration) {
+		t.Helper()
+		if err := l.Update("p", ratelimit.Patch{Lease: &d}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(remaining int64) {
+		t.Helper()
+		if d, err := gate.Peek(t.Context(), one("k")...); err != nil || d.Remaining != remaining {
+			t.Errorf("after %v: %+v, %v, want %d places", clock.Now(), d, err, remaining)
+		}
+	}
+	calls(t, gate, 1)
+	clock.Advance(10 * time.Second)
+	lease(time.Minute)
+	clock.Advance(30 * time.Second)
+	calls(t, gate, 1)
+	want(0)
+	clock.Advance(30*time.Second - time.Microsecond)
+	want(0)
+	clock.Advance(time.Microsecond) // a minute after the update
+	want(1)
+	clock.Advance(30*time.Second - time.Microsecond)
+	want(1)
+	clock.Advance(time.Microsecond)
+	want(2)
+	lease(time.Hour)
+	calls(t, gate, 2)
+	clock.Advance(time.Hour - time.Microsecond)
+	want(0)
+}
