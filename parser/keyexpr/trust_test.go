@@ -48,8 +48,13 @@ func (c *Context) ClientIP() string { return "" }
 func (c *Context) GetString(name string) string { return "" }
 `)
 	im["github.com/labstack/echo/v4"] = typeCheck(t, im, "github.com/labstack/echo/v4", `package echo
-import "net/http"
+import (
+	"net/http"
+	"net/url"
+)
 type Context interface {
+	Cookies() []*http.Cookie
+	QueryParams() url.Values
 	Request() *http.Request
 	RealIP() string
 	Param(name string) string
@@ -60,6 +65,8 @@ type Context interface {
 type Ctx interface {
 	Get(name string, otherwise ...string) string
 	Cookies(name string, otherwise ...string) string
+	Queries() map[string]string
+	GetReqHeaders() map[string][]string
 	IP() string
 }
 `)
@@ -73,7 +80,7 @@ import (
 )
 func checked(token string) string { return token }
 type API struct{}
-func (API) Do(g *gin.Context, e echo.Context, f fiber.Ctx, r *http.Request, id string) {}
+func (API) Do(g *gin.Context, e echo.Context, f fiber.Ctx, r *http.Request, id string, crumb *http.Cookie, labels map[string]string) {}
 `)
 	do, _, _ := types.LookupFieldOrMethod(pkg.Scope().Lookup("API").Type(), true, pkg, "Do")
 	scope := &Scope{Pkg: pkg, Sig: do.(*types.Func).Signature(), Method: "Do", Request: true}
@@ -102,6 +109,17 @@ func (API) Do(g *gin.Context, e echo.Context, f fiber.Ctx, r *http.Request, id s
 		{`r.Header["Authorization"][0]`, true, true},
 		{`r.FormValue("token")`, true, true},
 		{`r.URL.Query().Get("session")`, true, true},
+		{`r.Cookies()[0].Value`, true, true},
+		{`r.CookiesNamed("sid")[0].Value`, true, true},
+		{`map(r.Cookies(), .Value)[0]`, true, true},
+		{`crumb.Value`, false, true},
+		{`r.MultipartForm.Value["password"][0]`, true, true},
+		{`r.MultipartForm.Value["q"][0]`, true, false},
+		{`let form = r.MultipartForm; form.Value["password"][0]`, true, true},
+		{`labels["token"]`, false, false}, // not of a request
+		{`r.TLS.ServerName`, true, false},
+		{`[ip, r.TLS.ServerName]`, false, false},
+		{`string(r.TLS.PeerCertificates[0].Raw)`, false, false},
 		{`r.URL.Path`, true, false},
 		{`r.Method`, false, false},
 		{`r.RemoteAddr`, true, false},
@@ -112,12 +130,19 @@ func (API) Do(g *gin.Context, e echo.Context, f fiber.Ctx, r *http.Request, id s
 		{`g.Request.Header.Get("Authorization")`, true, true},
 		{`g.ClientIP()`, true, false}, // gin trusts every proxy unless told otherwise
 		{`g.GetString("user")`, false, false},
+		{`g.Request.MultipartForm.Value["password"][0]`, true, true},
 		{`e.Param("id")`, true, false},
+		{`e.Cookies()[0].Value`, true, true},
+		{`e.QueryParams()["token"][0]`, true, true},
+		{`e.QueryParams()["q"][0]`, true, false},
 		{`e.RealIP()`, false, false},
 		{`e.Request().Header.Get("X-Token")`, true, true},
 		{`f.Get("A")`, true, false},
 		{`f.Get("Authorization")`, true, true},
 		{`f.Cookies("sid")`, true, true},
+		{`f.Queries()["token"]`, true, true},
+		{`f.Queries()["q"]`, true, false},
+		{`f.GetReqHeaders()["Authorization"][0]`, true, true},
 		{`f.IP()`, false, false},
 	} {
 		k, problems := ParseKey(tc.key, scope)
