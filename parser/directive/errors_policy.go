@@ -19,7 +19,7 @@ func errOtherAlgorithm(a *Assignment, o *Option, l *Limit) diag.Diagnostic {
 	if names := slices.DeleteFunc(o.algorithmNames(), func(name string) bool { return name == string(Custom) }); len(names) <= 2 {
 		hint = fmt.Sprintf("write %s=%s, or remove %s", optAlgorithm, strings.Join(names, " or "), a.Name)
 	}
-	return problem(a.pos(), len(a.Name), o.unused, "%s has no effect on %s%s: %s", a.Name, l.Algorithm, l.elsewhere(a), hint)
+	return problem(a.Pos(), len(a.Name), o.unused, "%s has no effect on %s%s: %s", a.Name, l.Algorithm, l.elsewhere(a), hint)
 }
 
 func errNeeds(a *Assignment, o *Option, l *Limit) diag.Diagnostic {
@@ -27,11 +27,11 @@ func errNeeds(a *Assignment, o *Option, l *Limit) diag.Diagnostic {
 	if !strings.Contains(need, "=") {
 		need += "=…"
 	}
-	return problem(a.pos(), len(a.Name), o.unused, "%s has no effect without %s%s: write %s, or remove %s", a.Name, need, l.lacking(a), need, a.Name)
+	return problem(a.Pos(), len(a.Name), o.unused, "%s has no effect without %s%s: write %s, or remove %s", a.Name, need, l.lacking(a), need, a.Name)
 }
 
 func errWithout(a *Assignment, o *Option) diag.Diagnostic {
-	return problem(a.pos(), len(a.Name), o.unused, "%s has no effect beside %s: remove one of them", a.Name, o.Without)
+	return problem(a.Pos(), len(a.Name), o.unused, "%s has no effect beside %s: remove one of them", a.Name, o.Without)
 }
 
 // elsewhere names the limit that a, which stands in another directive, is of.
@@ -79,11 +79,11 @@ func errFree(a *Assignment) diag.Diagnostic {
 }
 
 func errNeverApplies(a *Assignment) diag.Diagnostic {
-	return problem(a.pos(), len(a.Name), CodeOptionUnused, "%s is the same condition as %s, so the limit never applies: remove one of them", a.Name, optWhen)
+	return problem(a.Pos(), len(a.Name), CodeOptionUnused, "%s is the same condition as %s, so the limit never applies: remove one of them", a.Name, optWhen)
 }
 
 func errNeverEmpty(a *Assignment) diag.Diagnostic {
-	return problem(a.pos(), len(a.Name), CodeEmptyUnused, "%s has no effect on a key that always has a value: remove it", a.Name)
+	return problem(a.Pos(), len(a.Name), CodeEmptyUnused, "%s has no effect on a key that always has a value: remove it", a.Name)
 }
 
 func errDynamic(a *Assignment, why string) diag.Diagnostic {
@@ -210,11 +210,11 @@ func errUnusedDefine(a *Assignment) diag.Diagnostic {
 }
 
 func errUnusedInDefine(a *Assignment, name string) diag.Diagnostic {
-	return problem(a.pos(), len(a.Name), CodeUnusedDefine, "every limit that uses %s has a %s of its own: remove it here", name, a.Name)
+	return problem(a.Pos(), len(a.Name), CodeUnusedDefine, "every limit that uses %s has a %s of its own: remove it here", name, a.Name)
 }
 
 func errUnusedDefault(a *Assignment) diag.Diagnostic {
-	return problem(a.pos(), len(a.Name), CodeUnusedDefault, "no limit of the package takes this %s: each has one of its own or an algorithm without it; remove it", a.Name)
+	return problem(a.Pos(), len(a.Name), CodeUnusedDefault, "no limit of the package takes this %s: each has one of its own or an algorithm without it; remove it", a.Name)
 }
 
 // Places.
