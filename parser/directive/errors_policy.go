@@ -209,12 +209,24 @@ func errUnusedDefine(a *Assignment) diag.Diagnostic {
 	return badValue(a, CodeUnusedDefine, "no limit uses this policy: write use=%s on one, or remove the define", a.Value.Text)
 }
 
-func errUnusedInDefine(a *Assignment, name string) diag.Diagnostic {
-	return problem(a.Pos(), len(a.Name), CodeUnusedDefine, "every limit that uses %s has a %s of its own: remove it here", name, a.Name)
+// errUnusedInDefine is about an option of the define name, instead of which every limit
+// that uses the define has one of the others.
+func errUnusedInDefine(a *Assignment, name string, others []string) diag.Diagnostic {
+	place := ""
+	if !slices.Contains(others, a.Name) {
+		place = ", which takes the place of " + a.Name
+	}
+	return problem(a.Pos(), len(a.Name), CodeUnusedDefine, "every limit that uses %s sets %s itself%s: remove it here", name, strings.Join(others, " or "), place)
 }
 
-func errUnusedDefault(a *Assignment) diag.Diagnostic {
-	return problem(a.Pos(), len(a.Name), CodeUnusedDefault, "no limit of the package takes this %s: each has one of its own or an algorithm without it; remove it", a.Name)
+// errUnusedDefault is about an option of defaults that no limit takes, for reasons that
+// say what each is or does.
+func errUnusedDefault(a *Assignment, reasons []string) diag.Diagnostic {
+	why := ""
+	if n := len(reasons) - 1; n >= 0 {
+		why = ": each " + strings.TrimPrefix(strings.Join(reasons[:n], ", ")+" or "+reasons[n], " or ")
+	}
+	return problem(a.Pos(), len(a.Name), CodeUnusedDefault, "no limit of the package takes this %s%s; remove it", a.Name, why)
 }
 
 // Places.
