@@ -82,6 +82,10 @@ func errNeverApplies(a *Assignment) diag.Diagnostic {
 	return problem(a.Pos(), len(a.Name), CodeOptionUnused, "%s is the same condition as %s, so the limit never applies: remove one of them", a.Name, optWhen)
 }
 
+func errSaysNothing(a *Assignment) diag.Diagnostic {
+	return problem(a.Pos(), len(a.Name), CodeOptionUnused, "%s is the opposite of %s, and so says the same: remove it", a.Name, optWhen)
+}
+
 func errNeverEmpty(a *Assignment) diag.Diagnostic {
 	return problem(a.Pos(), len(a.Name), CodeEmptyUnused, "%s has no effect on a key that always has a value: remove it", a.Name)
 }
