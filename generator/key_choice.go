@@ -12,6 +12,7 @@ func isMap(t types.Type) bool { _, ok := t.Underlying().(*types.Map); return ok 
 
 // element renders what uses n: the last one returns from the function.
 func (k *keyCode) element(b *block, n keyexpr.Node, last bool) {
+	n = k.meant(n)
 	switch n := n.(type) {
 	case *keyexpr.Cond:
 		k.elementCond(b, n, last)
@@ -99,6 +100,7 @@ func (k *keyCode) elementDefault(b *block, n *keyexpr.Default, last bool) {
 // reports whether it always has one, by what is known at this place.
 func (k *keyCode) attempt(n keyexpr.Node, notEmpty bool, use func(result string) []jen.Code) (code []jen.Code, always bool) {
 	in := k.nested()
+	n = k.meant(n)
 	switch n := n.(type) {
 	case *keyexpr.Cond:
 		c := k.cond(in, n.If)
@@ -133,7 +135,7 @@ func (k *keyCode) attempt(n keyexpr.Node, notEmpty bool, use func(result string)
 // plainAttempt renders an alternative that depends on checks alone; nil if it does
 // not.
 func (k *keyCode) plainAttempt(alt keyexpr.Alt) (in *block, result string) {
-	switch alt.Node.(type) {
+	switch k.meant(alt.Node).(type) {
 	case *keyexpr.Cond, *keyexpr.Default, *keyexpr.Let:
 		return nil, ""
 	}
@@ -184,28 +186,32 @@ func (k *keyCode) variable(b *block, n keyexpr.Node) (v val, ok string) {
 
 func (k *keyCode) variableNamed(b *block, n keyexpr.Node, want string) (v val, ok string) {
 	b.flush()
+	t := n.Type()
+	if k.hidden(t) {
+		t = t.Underlying() // it is only compared, or keyexpr would have refused it
+	}
 	id := k.names.allot(want, "v")
 	if d, isDefault := n.(*keyexpr.Default); isDefault && len(d.Alts) == 2 && keyexpr.ConstValue(d.Alts[1].Node) != nil {
-		last := k.fit(k.value(b, d.Alts[1].Node), d.Alts[1].Type(), n.Type())
+		last := k.fit(k.value(b, d.Alts[1].Node), d.Alts[1].Type(), t)
 		in := k.nested()
 		var first val
-		k.scoped(func() { first = k.fit(k.alternative(in, d, 0), d.Alts[0].Type(), n.Type()) })
-		basic, ok := n.Type().(*types.Basic)
-		converted := !types.Identical(d.Alts[1].Type(), n.Type())
+		k.scoped(func() { first = k.fit(k.alternative(in, d, 0), d.Alts[0].Type(), t) })
+		basic, ok := t.(*types.Basic)
+		converted := !types.Identical(d.Alts[1].Type(), t)
 		if converted || ok && isLiteral(d.Alts[1].Node) && isDefaultType(basic) {
 			b.add(jen.Id(id).Op(":=").Id(last.text))
 		} else {
-			b.add(jen.Var().Id(id).Add(k.typ(n.Type())).Op("=").Id(last.text))
+			b.add(jen.Var().Id(id).Add(k.typ(t)).Op("=").Id(last.text))
 		}
 		b.add(in.done(jen.Id(id).Op("=").Id(first.text))...)
 		return name(id), ""
 	}
-	b.add(jen.Var().Id(id).Add(k.typ(n.Type())))
+	b.add(jen.Var().Id(id).Add(k.typ(t)))
 	if n.MayBeAbsent() {
 		ok = k.names.allot("ok", "ok")
 		b.add(jen.Var().Id(ok).Bool())
 	}
-	b.add(k.assign(n, n.Type(), func(v string) []jen.Code {
+	b.add(k.assign(n, t, func(v string) []jen.Code {
 		set := []jen.Code{jen.Id(id).Op("=").Id(v)}
 		if ok != "" {
 			set = append(set, jen.Id(ok).Op("=").True())
@@ -223,6 +229,7 @@ func isDefaultType(t *types.Basic) bool {
 // assign renders statements that set a variable of type t if n has a value.
 func (k *keyCode) assign(n keyexpr.Node, t types.Type, set func(string) []jen.Code) []jen.Code {
 	in := k.nested()
+	n = k.meant(n)
 	switch n := n.(type) {
 	case *keyexpr.Cond:
 		c := k.cond(in, n.If)
@@ -284,10 +291,17 @@ func (k *keyCode) notEmpty(b *block, n keyexpr.Node, v val, asked bool) val {
 	return v
 }
 
-// fit converts text of one type to a string where alternatives differ.
+// fit converts text of one type to a string where alternatives differ, and a value whose
+// type cannot be written to a predeclared one.
 func (k *keyCode) fit(v val, from, to types.Type) val {
-	if keyexpr.KindOf(to) == keyexpr.Text && !types.Identical(from, to) {
+	if types.Identical(from, to) {
+		return v
+	}
+	if keyexpr.KindOf(to) == keyexpr.Text {
 		return k.as(v, from, types.String, "string")
+	}
+	if basic, ok := to.(*types.Basic); ok && k.hidden(from) {
+		return k.as(v, from, basic.Kind(), basic.Name())
 	}
 	return v
 }

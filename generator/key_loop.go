@@ -18,22 +18,42 @@ type local struct {
 
 // bind makes a variable of a name of let's.
 func (k *keyCode) bind(b *block, l *keyexpr.Local) {
-	switch l.Value.(type) {
-	case *keyexpr.Cond, *keyexpr.Default:
-	default:
-		if !l.Value.MayBeAbsent() {
-			v := k.value(b, l.Value)
-			id := k.names.allot(l.Name, "v")
-			b.add(jen.Id(id).Op(":=").Id(v.text))
-			k.locals[l] = local{v: name(id)}
-			return
-		}
+	if k.meant(l) != keyexpr.Node(l) {
+		return
+	}
+	if !keyexpr.Declared(l) {
+		v := k.value(b, l.Value)
+		id := k.names.allot(l.Name, "v")
+		b.add(jen.Id(id).Op(":=").Id(v.text))
+		k.locals[l] = local{v: name(id)}
+		return
 	}
 	v, ok := k.variableNamed(b, l.Value, l.Name)
 	k.locals[l] = local{v, ok}
 }
 
+// meant returns what is rendered for n: the value of a name of let's, wherever the name
+// stands, if a variable would have to be declared for it whose type cannot be written. It
+// calls nothing; that is for keyexpr to see to.
+func (k *keyCode) meant(n keyexpr.Node) keyexpr.Node {
+	for {
+		l, ok := n.(*keyexpr.Local)
+		if !ok || l.Value == nil || !keyexpr.Declared(l) || !k.hidden(l.Type()) {
+			return n
+		}
+		n = l.Value
+	}
+}
+
+// hidden reports whether the package cannot write t.
+func (k *keyCode) hidden(t types.Type) bool {
+	return k.imports.source != nil && unnameable(k.imports.source, t) != ""
+}
+
 func (k *keyCode) localValue(b *block, l *keyexpr.Local) val {
+	if n := k.meant(l); n != keyexpr.Node(l) {
+		return k.value(b, n)
+	}
 	x := k.locals[l]
 	if x.ok != "" {
 		b.require(check{x.ok, "!" + x.ok}, true)
@@ -44,6 +64,7 @@ func (k *keyCode) localValue(b *block, l *keyexpr.Local) val {
 // loop renders a closure over a list as a loop before what uses its result.
 func (k *keyCode) loop(b *block, n *keyexpr.Loop) val {
 	list := k.value(b, n.X)
+	empty := k.emptyList(b, n, &list)
 	b.flush()
 	if keyexpr.Contains(n.Body, isCall) {
 		k.forget() // the second round begins with what the first has changed
@@ -62,9 +83,9 @@ func (k *keyCode) loop(b *block, n *keyexpr.Loop) val {
 	}
 	switch n.Op {
 	case "sum", "map":
-		return k.collect(b, n, run)
+		return k.collect(b, n, empty, run)
 	}
-	declared, id := k.loopResult(n)
+	declared, id := k.loopResult(n, empty)
 	b.add(declared)
 	set := func(text string) []jen.Code { return []jen.Code{jen.Id(id).Op("=").Id(text), jen.Break()} }
 	in := k.nested()
@@ -91,8 +112,22 @@ func (k *keyCode) loop(b *block, n *keyexpr.Loop) val {
 	return name(id)
 }
 
-// loopResult declares the variable that a loop sets.
-func (k *keyCode) loopResult(n *keyexpr.Loop) (declaration jen.Code, id string) {
+// emptyList returns a list without elements of the type that filter and map give, made of
+// the list that they are asked about, where that type cannot be written.
+func (k *keyCode) emptyList(b *block, n *keyexpr.Loop, list *val) string {
+	if n.Op != "filter" && n.Op != "map" || !k.hidden(n.Type()) {
+		return ""
+	}
+	if _, ok := n.X.Type().Underlying().(*types.Array); ok {
+		list.use = useOnce // to have an address
+	}
+	*list = k.keep(b, n.X, *list, useAlways)
+	return list.in(precPrimary) + "[:0:0]"
+}
+
+// loopResult declares the variable that a loop sets, which begins as empty if that is
+// not "".
+func (k *keyCode) loopResult(n *keyexpr.Loop, empty string) (declaration jen.Code, id string) {
 	want := map[string]string{"any": "found", "one": "count", "sum": "total", "filter": "kept", "map": "mapped"}[n.Op]
 	if want == "" {
 		want = n.Op
@@ -100,6 +135,9 @@ func (k *keyCode) loopResult(n *keyexpr.Loop) (declaration jen.Code, id string) 
 	id = k.names.allot(want, want)
 	switch n.Op {
 	case "filter", "map":
+		if empty != "" {
+			return jen.Id(id).Op(":=").Id(empty), id
+		}
 		return jen.Var().Id(id).Add(k.typ(n.Type())), id
 	case "sum":
 		if keyexpr.IsFloat(n.Type()) {
@@ -115,8 +153,8 @@ func (k *keyCode) loopResult(n *keyexpr.Loop) (declaration jen.Code, id string) 
 }
 
 // collect renders sum and map, which an absent value makes absent.
-func (k *keyCode) collect(b *block, n *keyexpr.Loop, run func([]jen.Code)) val {
-	declared, id := k.loopResult(n)
+func (k *keyCode) collect(b *block, n *keyexpr.Loop, empty string, run func([]jen.Code)) val {
+	declared, id := k.loopResult(n, empty)
 	b.add(declared)
 	in := &block{code: k, leave: true}
 	ok := ""

@@ -408,24 +408,7 @@ func unnameable(p *parser.Package, t types.Type) string {
 	return why
 }
 
-// importable reports whether p may import the package at path to. As for the go
-// command, what lies below an element "internal" can be imported in the tree around
-// that only, and what the standard library vendors by its own packages, which write
-// another path.
+// importable reports whether p may import the package at path to.
 func importable(p *parser.Package, to string) bool {
-	elems := strings.Split(to, "/")
-	if elems[0] == "vendor" {
-		return false
-	}
-	slices.Reverse(elems)
-	i := slices.Index(elems, "internal") // the last one is the strictest
-	if i < 0 {
-		return true
-	}
-	slices.Reverse(elems)
-	root := strings.Join(elems[:len(elems)-1-i], "/")
-	if root == "" {
-		return p.Standard
-	}
-	return strings.HasPrefix(p.Path+"/", root+"/")
+	return parser.MayImport(p.Path, p.Standard, to)
 }

@@ -5,6 +5,7 @@ import (
 	"go/types"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/parser/directive"
@@ -53,6 +54,28 @@ type Package struct {
 	// Check type-checks the package together with more files, by their names, and
 	// returns the errors in those.
 	Check func(files map[string][]byte) (*types.Package, []error)
+}
+
+// MayImport reports whether the package at path from, which may be of the standard
+// library, may import the one at path to. As for the go command, what lies below an
+// element "internal" can be imported in the tree around that only, and what the standard
+// library vendors by its own packages, which write another path.
+func MayImport(from string, standard bool, to string) bool {
+	elems := strings.Split(to, "/")
+	if elems[0] == "vendor" {
+		return false
+	}
+	slices.Reverse(elems)
+	i := slices.Index(elems, "internal") // the last one is the strictest
+	if i < 0 {
+		return true
+	}
+	slices.Reverse(elems)
+	root := strings.Join(elems[:len(elems)-1-i], "/")
+	if root == "" {
+		return standard
+	}
+	return strings.HasPrefix(from+"/", root+"/")
 }
 
 // Wrapper is one generated type, or the generated constructor of a limited function.

@@ -30,7 +30,8 @@ func (b *builder) policies(d *draft, m *Method, dirs []*directive.Directive, rec
 		Request: m.Context >= 0,
 		Imports: b.importNames(),
 
-		WillHave: b.willHave,
+		Importable: func(to string) bool { return MayImport(b.pkg.Path, b.pkg.Standard, to) },
+		WillHave:   b.willHave,
 	}
 	if !scope.Request {
 		scope.NoRequest = whyNoCarrier(m.Sig, b.pkg.Types)

@@ -77,7 +77,7 @@ func ownCases() []*own {
 		{Name: "Allow, refused", Base: "Allow, admitted",
 			op: onOneKey(func(string) bool { return refused.Allow(ctx, key) == nil }, ownKey, false), base: bucket},
 		{Name: "Take, admitted", Base: "Allow, admitted", op: taking(hot, true), base: bucket},
-		{Name: "generated wrapper", Base: "Allow", op: onOneKey(wrapped(wrapper, hot), ownKey, true), base: bucket},
+		{Name: nameOfWrapper, Base: "Allow", op: onOneKey(wrapped(wrapper, hot), ownKey, true), base: bucket},
 	}
 }
 

@@ -82,6 +82,7 @@ func newResult(s settings, all []contestant) *result {
 const (
 	nameOfOurs     = "ratelimitgen, Gate.Allow"
 	nameOfMutexMap = "x/time/rate, mutex map"
+	nameOfWrapper  = "generated wrapper"
 )
 
 func (r *result) row(name string) *row {
@@ -112,6 +113,7 @@ func (r *result) judge() {
 	hot := func(x *row) *figure { return x.Hot }
 	add("one key, of x/time/rate", ours.Hot.Ratio, 0.55, "")
 	ahead("one key, ahead of all that compare keys", hot, exact)
+	ahead("one key, two processors, ahead of all that compare keys", func(x *row) *figure { return x.Parallel[1] }, exact)
 	ahead("a million keys, uniform, ahead of all", func(x *row) *figure { return x.Uniform }, func(*row) bool { return true })
 	ahead("first call of a key, ahead of all that keep keys", func(x *row) *figure {
 		if x.Growth == nil {
@@ -126,6 +128,9 @@ func (r *result) judge() {
 	for _, c := range r.Own {
 		if c.Target > 0 {
 			add(c.Name+", of "+c.Base, c.Ratio, c.Target, "")
+		}
+		if c.Name == nameOfWrapper {
+			add("what the wrapper adds to Allow, ns", c.NS-c.NS/c.Ratio, 5, "")
 		}
 	}
 }

@@ -183,6 +183,10 @@ func errUnquoted(pos diag.Pos, junk, option, value string) diag.Diagnostic {
 	return problem(pos, len(junk), CodeUnexpected, "%s is no option, and a value ends at a blank: if it belongs to %s, write %s=%s", show(junk), option, option, quoted)
 }
 
+func errBlankInList(pos diag.Pos, junk, option, value string) diag.Diagnostic {
+	return problem(pos, len(junk), CodeUnexpected, "%s is no option, and a list ends at a blank: if it belongs to %s, write %s=%s", show(junk), option, option, value)
+}
+
 func errSeparator(pos diag.Pos, char byte) diag.Diagnostic {
 	what := "comma"
 	if char == ';' {

@@ -300,9 +300,15 @@ func (p *reader) readJunk(start int) {
 	junk := p.comment[start:end]
 	if n := len(p.d.Options); n > 0 {
 		a := p.d.Options[n-1]
-		expr := a.Value.Kind == Bare && p.verb.option(a.Name).takesExpr() && !isNumber(a.Value.Text)
-		if expr && !strings.HasPrefix(junk, "//") && onlyBlanks(p.comment[a.Value.Span.End:start]) {
-			p.report(errUnquoted(p.at(start), junk, a.Name, p.comment[a.Value.Span.Start:end]))
+		o := p.verb.option(a.Name)
+		follows := a.Value.Kind == Bare && !strings.HasPrefix(junk, "//") && onlyBlanks(p.comment[a.Value.Span.End:start])
+		whole := p.comment[a.Value.Span.Start:end]
+		switch {
+		case follows && o.takesExpr() && !isNumber(a.Value.Text):
+			p.report(errUnquoted(p.at(start), junk, a.Name, whole))
+			return
+		case follows && o.Type == Durations && (strings.HasSuffix(a.Value.Text, ",") || strings.HasPrefix(junk, ",")):
+			p.report(errBlankInList(p.at(start), junk, a.Name, strings.Join(strings.Fields(whole), "")))
 			return
 		}
 	}

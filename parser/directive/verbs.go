@@ -165,7 +165,7 @@ var limitOptions = []Option{
 		Name: optCount, Type: Condition,
 		Algorithms: counted, Without: optWarmup, unused: CodeOptionUnused,
 		Aliases: []string{"count-if", "only"},
-		Doc:     "only calls for which it holds stay counted; what a call takes is reserved before it and given back after it",
+		Doc:     "only calls for which it holds stay counted; what a call takes is reserved before it and given back after it, or if it panics",
 		Example: "count=`err != nil`",
 	},
 	{

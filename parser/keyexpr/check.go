@@ -33,11 +33,13 @@ type checker struct {
 	negated  map[ast.Node]bool         // what stands behind "not"
 	large    map[int]bool              // places of integers that are 1<<63, of which - makes the least int64
 	elvis    map[ast.Node]string       // what to write for a choice, by its condition
+	top      *ast.BinaryNode           // an operator that is an element of a key
+	places   map[Node]ast.Node         // where what is checked stands
 	problems []Problem
 }
 
 func newChecker(src string, s *Scope) *checker {
-	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}, negated: map[ast.Node]bool{}, elvis: map[ast.Node]string{}, large: map[int]bool{}}
+	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}, negated: map[ast.Node]bool{}, elvis: map[ast.Node]string{}, large: map[int]bool{}, places: map[Node]ast.Node{}}
 	var hidden []string
 	for _, name := range []string{"append", "bool", "byte", "false", "float64", "int", "int64", "len", "nil", "string", "true", "uint64"} {
 		if s.Pkg != nil && s.Pkg.Scope().Lookup(name) != nil {
@@ -117,8 +119,9 @@ func (c *checker) sorted() []Problem {
 }
 
 // expr checks n as a value that is no address.
-func (c *checker) expr(n ast.Node) Node {
-	x := c.value(n)
+func (c *checker) expr(n ast.Node) Node { return c.isValue(n, c.value(n)) }
+
+func (c *checker) isValue(n ast.Node, x Node) Node {
 	if d, ok := x.(*Dim); ok && d.Kind == IP {
 		c.at(n, ipText)
 		return nil
@@ -146,7 +149,17 @@ func (c *checker) count(n ast.Node) bool {
 }
 
 // value checks n, which may be of any type, or an address.
-func (c *checker) value(n ast.Node) Node {
+func (c *checker) value(n ast.Node) Node { return c.placed(n, c.valueOf(n)) }
+
+// placed notes where x stands.
+func (c *checker) placed(n ast.Node, x Node) Node {
+	if x != nil && c.places[x] == nil {
+		c.places[x] = n
+	}
+	return x
+}
+
+func (c *checker) valueOf(n ast.Node) Node {
 	switch n := n.(type) {
 	case *ast.ConditionalNode:
 		return c.choice(n, c.expr)

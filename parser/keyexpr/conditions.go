@@ -9,8 +9,10 @@ import (
 )
 
 // part checks n as an operand of "and" or "or", which literals alone cannot be.
-func (c *checker) part(n ast.Node) Node {
-	x := c.condition(n)
+func (c *checker) part(n ast.Node) Node { return c.isPart(n, c.expr(n)) }
+
+func (c *checker) isPart(n ast.Node, x Node) Node {
+	x = c.isCondition(n, x)
 	if x != nil && literal(x) {
 		c.at(n, constantPart, c.quote(n))
 		return nil

@@ -58,6 +58,7 @@ var (
 	noTarget        = rule{"unknown-member", "there is no receiver here"}
 	hiddenEmbedded  = rule{"hidden-embedded", "%s is promoted through %s, a pointer that other packages cannot check for nil; use a method or a function of the package"}
 	typeParamField  = rule{"type-parameter-field", "a field of type parameter %s cannot be selected; use a method of its constraint"}
+	hiddenType      = rule{"hidden-type", "%s needs a variable of %s; use a function of the package%s"}
 	invalidType     = rule{"invalid-type", "the type of %s is not known, because the package does not compile there"}
 )
 
@@ -101,6 +102,7 @@ var (
 	listContains    = rule{"not-text", "%s is %s, not text; write %s"}
 	notText         = rule{"not-text", "%s is %s, not text%s"}
 	notCondition    = rule{"not-a-condition", "%s is %s, not a boolean; write a comparison"}
+	orChooses       = rule{"not-a-condition", "%s joins conditions, and neither %s nor %s is one; for the first that is there write %s"}
 	notBefore       = rule{"not-a-condition", "%s stands for %s alone, which is %s; write %s"}
 	comparedFirst   = rule{"mismatched-types", "%s is %s and %s is %s; comparisons go from left to right: put parentheses around each"}
 	mismatched      = rule{"mismatched-types", "%s is %s and %s is %s; convert one: %s"}
@@ -189,7 +191,7 @@ var (
 	rangeOperator   = rule{"not-supported", ".. is not supported; write %s"}
 	wordOperator    = rule{"spel-syntax", "%s is not an operator here; write %s"}
 	betweenOperands = rule{"expression-syntax", "%s is no function but stands between its operands; write %s"}
-	doubledQuote    = rule{"spel-syntax", "two texts follow each other; a quote inside of text is written \\' or the text in the other quotes: %s"}
+	doubledQuote    = rule{"spel-syntax", "two texts follow each other; a quote inside of text is written \\' or the text in the other quotes, either with back quotes around the whole value: %s"}
 	nullWord        = rule{"spel-syntax", "null is not known here; write nil"}
 	assignment      = rule{"expression-syntax", "= does not compare; write =="}
 	letForm         = rule{"expression-syntax", "let is written let a = x; b, and several follow each other: let a = x; let b = y; [a, b]"}

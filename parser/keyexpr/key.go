@@ -74,6 +74,12 @@ func (c *checker) key() *Key {
 		c.problem(span{0, len(c.text.runes)}, constantKey, c.unquoted(elems)).Warning = c.named
 	}
 	c.distrust(k)
+	for _, l := range k.Lets {
+		c.nameLet(l, nil)
+	}
+	for i, n := range k.Elems {
+		c.nameTypes(n, elems[i], element)
+	}
 	return k
 }
 
@@ -270,6 +276,7 @@ func (c *checker) element(n ast.Node) Node {
 		x = c.choice(n, c.element)
 	case *ast.BinaryNode:
 		var ok bool
+		c.top = n
 		if x, ok = c.prefix(n); !ok {
 			x = c.choice(n, c.element)
 		}
@@ -294,7 +301,7 @@ func (c *checker) element(n ast.Node) Node {
 	if _, ok := x.(*Dim); ok {
 		return x
 	}
-	return c.keyable(n, x)
+	return c.keyable(n, c.placed(n, x))
 }
 
 // choice checks the operators that choose among alternatives; sub checks those.

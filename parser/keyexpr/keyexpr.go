@@ -98,6 +98,9 @@ type Scope struct {
 	// NoRequest says why a parameter that comes close to it does not, "" if there is
 	// none.
 	NoRequest string
+	// Importable reports whether the package may import the one at a path; nil if it may
+	// import any.
+	Importable func(path string) bool
 	// WillHave returns the method that t, or a pointer to it, has once what is generated
 	// for it is there; nil if there is none. So is WillHave itself if nothing is generated.
 	WillHave func(t types.Type, pkg *types.Package, method string) *types.Func
@@ -235,7 +238,7 @@ func parseAmount(kind amountKind, src string, s *Scope) (*Expr, []Problem) {
 	if n != nil {
 		c.refuseConstant(constantCost, constantAmount(kind, n))
 	}
-	return c.expression(n), c.sorted()
+	return c.expression(n, element), c.sorted()
 }
 
 func (k amountKind) String() string { return [...]string{"cost", "cost", "limit"}[k] }
@@ -247,7 +250,7 @@ func ParseCondition(src string, s *Scope) (*Expr, []Problem) {
 	c := newChecker(src, s)
 	n := c.whole("condition", c.condition)
 	c.refuseConstant(constantWhen)
-	return c.expression(n), c.sorted()
+	return c.expression(n, operand), c.sorted()
 }
 
 // Opposite reports whether e and o are conditions of which each is written as the
@@ -257,7 +260,10 @@ func (e *Expr) Opposite(o *Expr) bool {
 }
 
 // expression makes an Expr of n, nil if there is a problem that is not a warning.
-func (c *checker) expression(n Node) *Expr {
+func (c *checker) expression(n Node, pos position) *Expr {
+	if !c.failed() {
+		c.nameTypes(n, c.places[n], pos)
+	}
 	if c.failed() {
 		return nil
 	}

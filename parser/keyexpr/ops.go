@@ -126,7 +126,16 @@ func (c *checker) logical(n *ast.BinaryNode) Node {
 			return nil
 		}
 	}
-	x, y := c.part(n.Left), c.part(n.Right)
+	var x, y Node
+	if op == "||" && c.top == n {
+		var ok bool
+		if x, y, ok = c.alternatives(n); !ok {
+			return nil
+		}
+		x, y = c.isPart(n.Left, c.isValue(n.Left, x)), c.isPart(n.Right, c.isValue(n.Right, y))
+	} else {
+		x, y = c.part(n.Left), c.part(n.Right)
+	}
 	if x == nil || y == nil {
 		return nil
 	}
@@ -146,6 +155,27 @@ func (c *checker) logical(n *ast.BinaryNode) Node {
 		return nil
 	}
 	return &Binary{Op: op, X: x, Y: y, typ: typBool}
+}
+
+// alternatives checks both sides of an "or" that is an element of a key. It reports one
+// between text and addresses, which is meant to choose; ok is false then.
+func (c *checker) alternatives(n *ast.BinaryNode) (x, y Node, ok bool) {
+	if left, chain := n.Left.(*ast.BinaryNode); chain {
+		c.top = left
+	}
+	x, y = c.value(n.Left), c.value(n.Right)
+	text := func(x Node) bool { return x == nil || keyKindOf(x.Type()) == Text }
+	if !text(x) || !text(y) {
+		return x, y, true
+	}
+	if x != nil && y != nil {
+		op := "?:"
+		if x.MayBeAbsent() {
+			op = "??"
+		}
+		c.at(n, orChooses, n.Operator, c.quote(n.Left), c.quote(n.Right), c.operand(n.Left)+" "+op+" "+c.operand(n.Right))
+	}
+	return nil, nil, false
 }
 
 func (c *checker) equality(n *ast.BinaryNode) Node {

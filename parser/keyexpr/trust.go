@@ -58,8 +58,8 @@ func Credential(n Node) bool {
 }
 
 // ofRequest reports whether n is, or is selected from, what holds names and values that
-// the client has written: http.Header or url.Values, an *http.Request, or the context
-// of a framework.
+// the client has written: http.Header or url.Values, an *http.Request, a form with
+// files, or the context of a framework.
 func ofRequest(n Node) bool {
 	if t, ok := types.Unalias(n.Type()).(*types.Named); ok && isHTTP(t.Obj().Pkg()) || isRequest(n.Type()) || isContext(n.Type()) {
 		return true
@@ -70,7 +70,8 @@ func ofRequest(n Node) bool {
 	case *Let:
 		return ofRequest(n.Body)
 	case *Field:
-		return ofRequest(n.X)
+		of := n.Path[len(n.Path)-1].Pkg()
+		return of != nil && of.Path() == "mime/multipart" || ofRequest(n.X)
 	case *Index:
 		return ofRequest(n.X)
 	case *Call:
@@ -182,7 +183,7 @@ func trustOf(n Node) trust {
 				return few
 			}
 		}
-		if isTypeNamed(n.X.Type(), "crypto/tls", "ConnectionState") && n.Path[len(n.Path)-1].Name() == "ServerName" {
+		if f := n.Path[len(n.Path)-1]; f.Name() == "ServerName" && f.Pkg() != nil && f.Pkg().Path() == "crypto/tls" {
 			return chosen // as the Host of a request
 		}
 	case *Call:

@@ -72,6 +72,8 @@ type Ctx interface {
 `)
 	pkg := typeCheck(t, im, "example.com/app", `package app
 import (
+	"crypto/tls"
+	"mime/multipart"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -80,7 +82,7 @@ import (
 )
 func checked(token string) string { return token }
 type API struct{}
-func (API) Do(g *gin.Context, e echo.Context, f fiber.Ctx, r *http.Request, id string, crumb *http.Cookie, labels map[string]string) {}
+func (API) Do(g *gin.Context, e echo.Context, f fiber.Ctx, r *http.Request, id string, crumb *http.Cookie, files *multipart.Form, hello *tls.ClientHelloInfo, labels map[string]string) {}
 `)
 	do, _, _ := types.LookupFieldOrMethod(pkg.Scope().Lookup("API").Type(), true, pkg, "Do")
 	scope := &Scope{Pkg: pkg, Sig: do.(*types.Func).Signature(), Method: "Do", Request: true}
@@ -116,10 +118,13 @@ func (API) Do(g *gin.Context, e echo.Context, f fiber.Ctx, r *http.Request, id s
 		{`r.MultipartForm.Value["password"][0]`, true, true},
 		{`r.MultipartForm.Value["q"][0]`, true, false},
 		{`let form = r.MultipartForm; form.Value["password"][0]`, true, true},
+		{`files.Value["password"][0]`, false, true},
 		{`labels["token"]`, false, false}, // not of a request
 		{`r.TLS.ServerName`, true, false},
 		{`[ip, r.TLS.ServerName]`, false, false},
 		{`string(r.TLS.PeerCertificates[0].Raw)`, false, false},
+		{`r.TLS.PeerCertificates[0].Subject.CommonName`, false, false},
+		{`hello.ServerName`, true, false},
 		{`r.URL.Path`, true, false},
 		{`r.Method`, false, false},
 		{`r.RemoteAddr`, true, false},

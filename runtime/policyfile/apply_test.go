@@ -217,6 +217,9 @@ func TestTheEnvironmentTakesPrecedence(t *testing.T) {
 			t.Errorf("no problem says %s: %s", want, text)
 		}
 	}
+	if strings.Contains(text, "DEFAULTS_MAX") {
+		t.Errorf("a variable is named that would be an error: %s", text)
+	}
 }
 
 func TestGatesThatAreMadeLater(t *testing.T) {

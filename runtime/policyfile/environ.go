@@ -145,8 +145,11 @@ func suggestOption(rest string) string {
 
 func (b *Binding) suggestVariable(name string, owners map[string][]string) string {
 	var all []string
-	for part := range owners {
+	for part, ids := range owners {
 		for i := range limitOptions {
+			if ids[0] == "" && len(ids) == 1 && !limitOptions[i].inDefaults {
+				continue
+			}
 			if option := variableName(limitOptions[i].name); strings.HasSuffix(name, "_"+option) {
 				all = append(all, b.prefix+part+"_"+option)
 			}

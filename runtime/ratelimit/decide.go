@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -204,12 +205,30 @@ func (g *gate) decide(ctx context.Context, charges []Charge, c *call) error {
 	}
 	observed = observed && (err == nil || failed) // not of a call that nobody waits for
 	if observed && (c.mode != tries || admitted || err != nil) {
-		e := g.event(charges, c, err, verdicts)
-		for _, o := range g.observers {
-			o.Decided(ctx, e)
-		}
+		g.tell(ctx, g.event(charges, c, err, verdicts), charges, c)
 	}
 	return err
+}
+
+// tell tells the observers of a call. If one panics, nobody gets a Permit of the call, and
+// what it has taken until it ends is given back.
+func (g *gate) tell(ctx context.Context, e *Event, charges []Charge, c *call) {
+	told := false
+	defer func() {
+		if told || !c.ends {
+			return
+		}
+		own := make([]Charge, len(charges)) // or the caller's would be on the heap in any case
+		for i := range charges {
+			own[i] = Charge{Key: bytes.Clone(charges[i].Key), Cost: charges[i].Cost, Limit: charges[i].Limit, Skip: charges[i].Skip}
+		}
+		p := g.permit(own, c)
+		p.Release()
+	}()
+	for _, o := range g.observers {
+		o.Decided(ctx, e)
+	}
+	told = true
 }
 
 // least returns how long a refused call must wait, whatever is given back.
@@ -250,9 +269,7 @@ func (g *gate) examine(charges []Charge, verdicts []verdict) (admitted, asks boo
 			admitted = admitted && c.shadow
 		case noKey && kind != unlimited:
 			fault = ErrNoKey // before the cost, which may be absent for the same reason
-		case ch.Cost < 0 || ch.Cost > most:
-			fault = ErrCost
-		case kind == unlimited:
+		case kind == unlimited: // whatever the call costs
 			v.Allowed, v.Remaining = true, Unlimited
 			if c.mayBlock() && !noKey {
 				if v.RetryAfter = g.limiter.mem.blocked(c, c.key(ch.Key)); v.RetryAfter > 0 {
@@ -260,6 +277,8 @@ func (g *gate) examine(charges []Charge, verdicts []verdict) (admitted, asks boo
 					admitted = admitted && c.shadow
 				}
 			}
+		case ch.Cost < 0 || ch.Cost > most:
+			fault = ErrCost
 		default:
 			v.asked, asks = true, true
 		}

@@ -16,7 +16,7 @@ var (
 	// address, user or other value that the key needs is absent. HTTP: 403.
 	ErrNoKey = errors.New("no key to count the call under")
 	// ErrCost is the error of a call whose cost is negative or above the policy's
-	// capacity, so that it can never be admitted. HTTP: 400.
+	// capacity, so that it can never be admitted, except by an Unlimited one. HTTP: 400.
 	ErrCost = errors.New("cost can never be admitted")
 	// ErrStore is the error of a call that could not be decided because the store
 	// of the counters failed. HTTP: 503.

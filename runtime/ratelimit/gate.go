@@ -28,6 +28,7 @@ type Charge struct {
 	// Cost is the number of units that the call takes: 0..Policy.Capacity(). A cost
 	// of 0 takes nothing and is admitted unless the policy is Blocked, the key is
 	// locked or blocked, or more than the limit is reserved or was charged afterwards.
+	// A policy that is Unlimited or Blocked does not look at it.
 	Cost int64
 	// Limit is the limit of a Dynamic policy, for this call: one that is not
 	// positive means Blocked, and one above the greatest that the algorithm takes
@@ -49,7 +50,7 @@ func (g *Gate) Allow(ctx context.Context, key []byte) error {
 }
 
 // AllowN is Allow for cost units. A negative cost, or one above the policy's
-// capacity, is an *Error of kind ErrCost.
+// capacity, is an *Error of kind ErrCost, unless the policy is Unlimited or Blocked.
 func (g *Gate) AllowN(ctx context.Context, key []byte, cost int64) error {
 	s := g.now()
 	if s != nil && s.fast != nil {

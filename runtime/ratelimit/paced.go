@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"math"
-	"math/big"
 	"math/bits"
 	"slices"
 )
@@ -63,8 +62,12 @@ type leaky struct {
 	rate
 }
 
-// time returns when unit n leaves, rounded up.
+// time returns when unit n leaves, rounded up: never, if that is thousands of years away,
+// as an update to a slow pace can make it.
 func (l *leaky) time(r *record, n int64) int64 {
+	if l.unitQ > 0 && n >= never/2/(l.unitQ+1) {
+		return never
+	}
 	q, part := l.span(n)
 	if part > 0 {
 		q++
@@ -101,10 +104,11 @@ func (l *leaky) served(r *record, t int64, to *leaky) int64 {
 			return 0 // it was given back, and the next one begins
 		}
 	}
-	done := new(big.Int).Mul(big.NewInt(t-r.base), big.NewInt(l.den))
-	done.Mod(done, big.NewInt(l.unitNum)) // of unitNum
-	done.Mul(done, big.NewInt(to.unitNum))
-	return done.Quo(done, new(big.Int).Mul(big.NewInt(l.unitNum), big.NewInt(to.den))).Int64()
+	hi, lo := bits.Mul64(uint64(t-r.base), uint64(l.den))
+	done := bits.Rem64(hi, lo, uint64(l.unitNum)) // of unitNum
+	hi, lo = bits.Mul64(done, uint64(to.unitNum))
+	parts, _ := bits.Div64(hi, lo, uint64(l.unitNum))
+	return int64(parts) / to.den
 }
 
 func (l *leaky) admits(r *record, a ask) bool { return l.inside(r, a.t)+a.cost <= a.capacity }

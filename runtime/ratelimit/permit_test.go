@@ -302,3 +302,34 @@ func TestPermitDoesNotAllocate(t *testing.T) {
 		_ = waits.Wait(ctx, []ratelimit.Charge{{Key: ratelimit.AppendInt(buf[:0], 1), Cost: 1}})
 	})
 }
+
+type panicker struct{ times atomic.Int64 }
+
+func (p *panicker) Decided(context.Context, *ratelimit.Event) {
+	if p.times.Add(-1) >= 0 {
+		panic("in the observer")
+	}
+}
+
+// Nobody has the Permit of a call whose observer panicked.
+func TestAPanicOfAnObserverLeavesNoPlaceTaken(t *testing.T) {
+	t.Parallel()
+	o := new(panicker)
+	l := ratelimit.New(ratelimit.WithObserver(o))
+	gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Algorithm: ratelimit.Concurrency, Limit: 1}}})
+	for range 3 {
+		o.times.Store(1)
+		func() {
+			defer func() {
+				if r := recover(); r != "in the observer" {
+					t.Errorf("recovered %v", r)
+				}
+			}()
+			_, _ = gate.Acquire(t.Context(), one("k"))
+		}()
+	}
+	permit := acquire(t, gate, "k", true)
+	acquire(t, gate, "k", false)
+	permit.Release()
+	acquire(t, gate, "k", true)
+}

@@ -120,8 +120,80 @@ func TestUnlimitedMethodReachesNoStore(t *testing.T) {
 	if err != nil || d != want || len(r.ops) != 0 {
 		t.Errorf("%+v, %v, after asking for %v", d, err, r.ops)
 	}
-	if err := gate.AllowN(t.Context(), nil, -1); !errors.Is(err, ratelimit.ErrCost) {
+	if err := gate.AllowN(t.Context(), nil, -1); err != nil {
 		t.Errorf("a negative cost: %v", err)
+	}
+}
+
+// An absent cost arrives as -1.
+func TestUnlimitedAdmitsEveryCost(t *testing.T) {
+	t.Parallel()
+	unlimited := ratelimit.Policy{ID: "p", Limit: ratelimit.Unlimited}
+	timed := ratelimit.Policy{ID: "p", Limit: 5, Window: time.Minute}
+	bursts := ratelimit.Policy{ID: "p", Limit: 5, Window: time.Minute, Algorithm: ratelimit.TokenBucket}
+	blocked := ratelimit.Policy{ID: "p", Limit: ratelimit.Blocked}
+	brought := ratelimit.Policy{ID: "p", Window: time.Minute, Dynamic: true}
+	shadow := ratelimit.Policy{ID: "p", Limit: ratelimit.Unlimited, Mode: ratelimit.Shadow}
+	updated := func(l *ratelimit.Limiter) error {
+		limit := int64(ratelimit.Unlimited)
+		return l.Update("p", ratelimit.Patch{Limit: &limit})
+	}
+	excepted := func(l *ratelimit.Limiter) error {
+		return l.Update("p", ratelimit.Patch{Exceptions: limits(map[string]int64{"k": ratelimit.Unlimited})})
+	}
+	for name, test := range map[string]struct {
+		policy  ratelimit.Policy
+		limit   int64
+		prepare func(*ratelimit.Limiter) error
+		want    error
+	}{
+		"declared":            {unlimited, 0, nil, nil},
+		"shadow":              {shadow, 0, nil, nil},
+		"updated":             {timed, 0, updated, nil},
+		"an updated bucket":   {bursts, 0, updated, nil},
+		"by an exception":     {timed, 0, excepted, nil},
+		"brought by the call": {brought, ratelimit.Unlimited, nil, nil},
+		"limited":             {timed, 0, nil, ratelimit.ErrCost},
+		"limited by the call": {brought, 5, nil, ratelimit.ErrCost},
+		"blocked":             {blocked, 0, nil, ratelimit.ErrLimited},
+		"blocked by the call": {brought, 0, nil, ratelimit.ErrLimited},
+	} {
+		for _, beside := range []bool{false, true} {
+			events := &sums{}
+			l := ratelimit.New(ratelimit.WithObserver(events))
+			spec := &ratelimit.Spec{Policies: []ratelimit.Policy{test.policy}}
+			charges := []ratelimit.Charge{{Key: []byte("k"), Cost: -1, Limit: test.limit}}
+			if beside {
+				spec.Policies = append(spec.Policies, ratelimit.Policy{ID: "other", Limit: 1, Window: time.Minute, Global: true})
+				charges = append(charges, ratelimit.Charge{Cost: 1})
+			}
+			gate := l.MustGate(spec)
+			if test.prepare != nil {
+				if err := test.prepare(l); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := gate.AllowAll(t.Context(), charges); !errors.Is(err, test.want) {
+				t.Errorf("%s, beside another %t: %v, not %v", name, beside, err, test.want)
+			}
+			if events.negative {
+				t.Errorf("%s: an observer is told of a negative cost", name)
+			}
+			if beside && test.want == nil {
+				if err := gate.AllowAll(t.Context(), charges); !errors.Is(err, ratelimit.ErrLimited) {
+					t.Errorf("%s: the other policy does not refuse the second call: %v", name, err)
+				}
+			}
+		}
+	}
+}
+
+// sums notes whether it was told of a negative cost.
+type sums struct{ negative bool }
+
+func (s *sums) Decided(_ context.Context, e *ratelimit.Event) {
+	for _, op := range e.Ops {
+		s.negative = s.negative || op.Cost < 0
 	}
 }
 

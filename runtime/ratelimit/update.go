@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"fmt"
 	"math"
-	"math/big"
 	"math/bits"
 	"slices"
 	"strings"
@@ -127,8 +126,9 @@ func (l *Limiter) Policies() []Policy {
 // If the policy would not be valid, or its store does not support it, Update returns an
 // error and changes nothing; if the limiter has no such policy, an
 // *UnknownPolicyError. In memory, Update stops all calls of the limiter for as long as
-// it takes to look at every key, some ten milliseconds for a million. A Redis store
-// converts a key at its next call.
+// it takes to look at every key: for a million some ten milliseconds, and some tenths of
+// a second if they have records, as those of all options and algorithms but the simplest
+// have. A Redis store converts a key at its next call.
 func (l *Limiter) Update(id string, patch Patch) error {
 	if l == nil || !l.ready {
 		return fmt.Errorf("ratelimit: zero Limiter; use New or Disabled")
@@ -359,20 +359,35 @@ func (c *counter) write(r *record, e *entry, g *ring, now int64) {
 type pace struct{ window, limit int64 }
 
 // scale returns how long it takes at the pace of r to get back what takes d + part/den µs
-// at another, in whole µs and a part of r.den, rounded up. It is not ok if that is longer
-// than can be counted so.
-func (r *rate) scale(from, to pace, d, part, den int64) (whole, rest int64, ok bool) {
-	n := new(big.Int).Mul(big.NewInt(d), big.NewInt(den))
-	n.Add(n, big.NewInt(part))
-	n.Mul(n, big.NewInt(from.limit)).Mul(n, big.NewInt(to.window)).Mul(n, big.NewInt(r.den))
-	by := new(big.Int).Mul(big.NewInt(den), big.NewInt(from.window))
-	by.Mul(by, big.NewInt(to.limit))
-	n.Add(n, by).Sub(n, big.NewInt(1)).Quo(n, by)
-	q, m := n.QuoRem(n, big.NewInt(r.den), new(big.Int))
-	if !q.IsInt64() || q.Int64() > longestDebt {
+// at that of from, in whole µs and a part of r.den, rounded up. It is not ok if that is
+// longer than can be counted so.
+func (r *rate) scale(from *rate, d, part int64) (whole, rest int64, ok bool) {
+	// Parts of from.den, times r.unitNum, by from.unitNum, are parts of r.den.
+	hi, lo := bits.Mul64(uint64(d), uint64(from.den))
+	lo, carry := bits.Add64(lo, uint64(part), 0)
+	hi += carry
+	top, middle := bits.Mul64(hi, uint64(r.unitNum))
+	high, low := bits.Mul64(lo, uint64(r.unitNum))
+	middle, carry = bits.Add64(middle, high, 0)
+	top += carry
+	by := uint64(from.unitNum)
+	if top >= by {
 		return longestDebt, 0, false
 	}
-	return q.Int64(), m.Int64(), true
+	q1, over := bits.Div64(top, middle, by)
+	q0, over := bits.Div64(over, low, by)
+	if over > 0 {
+		q0, carry = bits.Add64(q0, 1, 0)
+		q1 += carry
+	}
+	if q1 >= uint64(r.den) {
+		return longestDebt, 0, false
+	}
+	q, m := bits.Div64(q1, q0, uint64(r.den))
+	if q > longestDebt {
+		return longestDebt, 0, false
+	}
+	return int64(q), int64(m), true
 }
 
 // longestDebt is the most µs that a bucket's debt takes to refill where it is kept as a
@@ -381,10 +396,10 @@ const longestDebt = 1 << 52
 
 // adopt makes an entry of old's one of c's. It is not ok if that takes a record.
 func (c *counter) adopt(e *entry, g *ring, old *counter, now int64) (ok bool) {
-	if e.last == longAgo {
+	if e.last == longAgo || c.pace == old.pace && c.window == old.window {
 		return true
 	}
-	if now >= old.clearAt(e) {
+	if now >= old.clearAt(e)+old.lingers(now) {
 		// It says nothing, and must not in a longer window or at another pace. Whether it
 		// was reclaimed meanwhile makes no difference so.
 		e.last, e.base = longAgo, longAgo
@@ -395,11 +410,11 @@ func (c *counter) adopt(e *entry, g *ring, old *counter, now int64) (ok bool) {
 		}
 		return true
 	}
-	if c.rule != tokenBucket || c.pace == old.pace {
+	if c.rule != tokenBucket {
 		return true
 	}
 	t := max(now, e.last)
-	q, r, ok := c.scale(old.pace, c.pace, e.base-t, int64(e.part), old.den)
+	q, r, ok := c.scale(&old.rate, e.base-t, int64(e.part))
 	// The clock is not set back behind now, when the pace was another.
 	e.base, e.part, e.last = t+q, uint32(r), t
 	return ok
@@ -416,7 +431,15 @@ func (c *counter) adoptRecord(r *record, old *counter, now int64) {
 	}
 	view, t, _ := old.settleRecord(r, now)
 	if view != r {
-		r.renew() // it says nothing, and must not in a longer window or at another pace
+		// It says nothing, and must not at another pace, or in a longer window.
+		switch c.algorithm.(type) {
+		case *bucket, *slidingWindowRule, *leaky, *warming:
+			r.renew()
+		default:
+			if c.window != old.window && now+r.off >= old.clears(r)+old.lingers(now) {
+				r.renew()
+			}
+		}
 		return
 	}
 	switch to := c.algorithm.(type) {
@@ -467,7 +490,7 @@ func (c *counter) adoptRecord(r *record, old *counter, now int64) {
 			return
 		}
 		if d := r.base - t; d > 0 || d == 0 && r.part > 0 {
-			q, part, _ := to.scale(old.pace, c.pace, d, r.part, from.den)
+			q, part, _ := to.scale(&from.rate, d, r.part)
 			r.base, r.part = t+q, part
 		} else {
 			r.used, r.frac = from.cold(r, t)

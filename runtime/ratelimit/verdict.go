@@ -134,7 +134,7 @@ func (g *gate) event(charges []Charge, c *call, err error, verdicts []verdict) *
 			e.Ops = append(e.Ops, Op{
 				Policy:  &counter.policy,
 				Key:     string(counter.key(charges[i].Key)),
-				Cost:    charges[i].Cost,
+				Cost:    max(charges[i].Cost, 0), // an unlimited policy admits any
 				Limit:   limit,
 				Outcome: verdicts[i].Outcome,
 			})

@@ -3,6 +3,8 @@ package ratelimittest
 import (
 	"context"
 	"math"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
@@ -34,6 +36,32 @@ var cases = []struct {
 		t.want(gate, 1, false)
 		t.at(2 * time.Second)
 		t.want(gate, 1, true)
+	}},
+	{"calls at one time are admitted no more than the limit together", func(t *subjectTest) {
+		const limit, callers, each = 700, 8, 200
+		for _, a := range algorithms {
+			gate := t.gate(ratelimit.Policy{Algorithm: a, Limit: limit, Window: time.Hour})
+			var admitted atomic.Int64
+			var wait sync.WaitGroup
+			for range callers {
+				wait.Go(func() {
+					for range each {
+						d, err := gate.Take(context.Background(), ratelimit.Charge{Key: []byte("k"), Cost: 1})
+						switch {
+						case err != nil:
+							t.Error(err)
+							return
+						case d.Allowed:
+							admitted.Add(1)
+						}
+					}
+				})
+			}
+			wait.Wait()
+			if n := admitted.Load(); n != limit {
+				t.Errorf("%s: %d of %d calls were admitted, want %d", a, n, callers*each, limit)
+			}
+		}
 	}},
 	{"RT08 a clock set back for good neither panics nor locks out", func(t *subjectTest) {
 		for _, a := range algorithms {
