@@ -406,7 +406,7 @@ func (b *builder) checkNames(p *Package) {
 			case p.Declared[n.name]:
 				b.res.Diags.Add(errNameTaken(first, n.name, n.option, n.example))
 			case ok:
-				b.res.Diags.Add(errSameWrapper(first, n.name, other))
+				b.res.Diags.Add(errSameWrapper(first, n.name, n.option, other))
 			}
 			made[n.name] = w.Source.Name()
 		}

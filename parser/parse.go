@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
+	"github.com/ratelimitgen/ratelimitgen/parser/directive"
 	"github.com/ratelimitgen/ratelimitgen/parser/load"
 	"github.com/ratelimitgen/ratelimitgen/parser/scan"
 )
@@ -281,16 +282,20 @@ func position(s string) diag.Pos {
 
 // checkIdentities reports limits that would share counters by accident.
 func (res *Result) checkIdentities() {
-	first := map[string]string{}
+	type user struct {
+		method    string
+		directive *directive.Directive
+	}
+	first := map[string]user{}
 	for _, p := range res.Packages {
 		for _, w := range p.Wrappers {
 			for _, m := range w.Methods {
 				for _, pol := range m.Policies {
 					if other, ok := first[pol.ID]; ok && !pol.group {
-						res.Diags.Add(errSameID(pol.directive, pol.ID, other))
+						res.Diags.Add(errSameID(pol.directive, pol.ID, other.directive, other.method))
 						continue
 					}
-					first[pol.ID] = m.Qualified
+					first[pol.ID] = user{m.Qualified, pol.directive}
 				}
 			}
 		}

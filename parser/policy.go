@@ -237,6 +237,9 @@ func (b *builder) policy(l *directive.Limit, scope *keyexpr.Scope) (*Policy, dia
 	if l.Spelling.When != "" && l.Spelling.When == l.Spelling.Unless {
 		diags.Add(l.NeverApplies())
 	}
+	if p.When != nil && p.Unless != nil && p.When.Opposite(p.Unless) {
+		diags.Add(l.SaysNothing())
+	}
 	b.noteBuilds(p)
 	return p, diags
 }

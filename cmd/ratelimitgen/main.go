@@ -8,7 +8,7 @@
 //	ratelimitgen vet [flags] [packages]
 //	ratelimitgen selftest [flags] [packages]
 //	ratelimitgen redis inspect|reset|block [flags] [keys]
-//	ratelimitgen help [redis|directives [name]]
+//	ratelimitgen help [redis|directives [verb] [option]]
 //	ratelimitgen version
 //
 // Without a verb it writes the file ratelimit_gen.go into every package that has
@@ -96,7 +96,7 @@ const usage = `usage: ratelimitgen [flags] [packages]
        ratelimitgen vet [flags] [packages]
        ratelimitgen selftest [-C dir] [-tags list] [-limit options] [-v] [packages]
        ratelimitgen redis inspect|reset|block [flags] [keys]
-       ratelimitgen help [redis|directives [name]]
+       ratelimitgen help [redis|directives [verb] [option]]
        ratelimitgen version
 
 Generates typed wrappers that enforce the limits written in //ratelimit:

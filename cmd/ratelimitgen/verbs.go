@@ -43,16 +43,12 @@ func (c *command) help(args []string) int {
 		fmt.Fprint(c.stdout, usage)
 	case args[0] == "redis" && len(args) == 1:
 		return c.redis([]string{"-h"})
-	case args[0] == "directives" && len(args) <= 2:
-		name := ""
-		if len(args) == 2 {
-			name = args[1]
-		}
-		if err := directive.WriteHelp(c.stdout, name); err != nil {
+	case args[0] == "directives":
+		if err := directive.WriteHelp(c.stdout, args[1:]...); err != nil {
 			return c.trouble(err)
 		}
 	default:
-		return c.trouble(fmt.Errorf("no help on %q; there is \"help\", \"help redis\" and \"help directives [name]\"", args[0]))
+		return c.trouble(fmt.Errorf("no help on %q; there is \"help\", \"help redis\" and \"help directives [verb] [option]\"", args[0]))
 	}
 	return exitDone
 }

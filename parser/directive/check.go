@@ -143,6 +143,11 @@ func (l *Limit) NeverApplies() diag.Diagnostic {
 	return errNeverApplies(l.Directive.Option(optUnless))
 }
 
+// SaysNothing reports a limit whose unless is the opposite of when.
+func (l *Limit) SaysNothing() diag.Diagnostic {
+	return errSaysNothing(l.Directive.Option(optUnless))
+}
+
 // impossible reports a limit that the algorithm cannot have.
 func (l *Limit) impossible() diag.List {
 	m, why := l.Directive.Option(optMax), l.onePace()

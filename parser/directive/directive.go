@@ -170,14 +170,23 @@ func (d *Directive) own(name string) *Assignment {
 	return nil
 }
 
-// pos is the place of the option's name.
-func (a *Assignment) pos() diag.Pos { return shift(a.Value.comment, a.NameSpan.Start) }
+// Pos is the place of the option's name.
+func (a *Assignment) Pos() diag.Pos { return shift(a.Value.comment, a.NameSpan.Start) }
 
-// Place returns where a stands, with the directive that it comes from, and the column
-// behind it.
-func (a *Assignment) Place() (pos diag.Pos, endCol int) {
-	pos = a.pos()
-	return pos, pos.Col + a.Value.Span.End - a.NameSpan.Start
+// End is the place behind the option's value.
+func (a *Assignment) End() diag.Pos { return shift(a.Value.comment, a.Value.Span.End) }
+
+// From says where a, an option of d, stands if that is in another directive: in the
+// defaults or in a define. It is "" if d itself has it.
+func (d *Directive) From(a *Assignment) string {
+	if a.Value.comment == d.Pos {
+		return ""
+	}
+	verb := VerbDefine
+	if d.defaulted(a) {
+		verb = VerbDefaults
+	}
+	return "the " + verb + " " + whereFrom(a.Value.comment, d.Pos)
 }
 
 // At is the place in the source where s begins.

@@ -204,13 +204,13 @@ func errUnexpected(pos diag.Pos, junk string) diag.Diagnostic {
 // badValue is a problem of a's value as a whole.
 func badValue(a *Assignment, code, format string, args ...any) diag.Diagnostic {
 	d := problem(a.Value.Pos(0), 0, code, "%s=%s: %s", a.Name, clip(a.Value.Raw), fmt.Sprintf(format, args...))
-	d.EndCol = shift(a.Value.comment, a.Value.Span.End).Col
+	d.EndCol = a.End().Col
 	return d
 }
 
 // badOption is a problem of a as a whole, name and value.
 func badOption(a *Assignment, code, format string, args ...any) diag.Diagnostic {
-	return problem(a.pos(), a.Value.Span.End-a.NameSpan.Start, code, format, args...)
+	return problem(a.Pos(), a.End().Col-a.Pos().Col, code, format, args...)
 }
 
 // badWord is a problem of a part of a value.

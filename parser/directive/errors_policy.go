@@ -19,7 +19,7 @@ func errOtherAlgorithm(a *Assignment, o *Option, l *Limit) diag.Diagnostic {
 	if names := slices.DeleteFunc(o.algorithmNames(), func(name string) bool { return name == string(Custom) }); len(names) <= 2 {
 		hint = fmt.Sprintf("write %s=%s, or remove %s", optAlgorithm, strings.Join(names, " or "), a.Name)
 	}
-	return problem(a.pos(), len(a.Name), o.unused, "%s has no effect on %s%s: %s", a.Name, l.Algorithm, l.elsewhere(a), hint)
+	return problem(a.Pos(), len(a.Name), o.unused, "%s has no effect on %s%s: %s", a.Name, l.Algorithm, l.elsewhere(a), hint)
 }
 
 func errNeeds(a *Assignment, o *Option, l *Limit) diag.Diagnostic {
@@ -27,11 +27,11 @@ func errNeeds(a *Assignment, o *Option, l *Limit) diag.Diagnostic {
 	if !strings.Contains(need, "=") {
 		need += "=…"
 	}
-	return problem(a.pos(), len(a.Name), o.unused, "%s has no effect without %s%s: write %s, or remove %s", a.Name, need, l.lacking(a), need, a.Name)
+	return problem(a.Pos(), len(a.Name), o.unused, "%s has no effect without %s%s: write %s, or remove %s", a.Name, need, l.lacking(a), need, a.Name)
 }
 
 func errWithout(a *Assignment, o *Option) diag.Diagnostic {
-	return problem(a.pos(), len(a.Name), o.unused, "%s has no effect beside %s: remove one of them", a.Name, o.Without)
+	return problem(a.Pos(), len(a.Name), o.unused, "%s has no effect beside %s: remove one of them", a.Name, o.Without)
 }
 
 // elsewhere names the limit that a, which stands in another directive, is of.
@@ -79,11 +79,15 @@ func errFree(a *Assignment) diag.Diagnostic {
 }
 
 func errNeverApplies(a *Assignment) diag.Diagnostic {
-	return problem(a.pos(), len(a.Name), CodeOptionUnused, "%s is the same condition as %s, so the limit never applies: remove one of them", a.Name, optWhen)
+	return problem(a.Pos(), len(a.Name), CodeOptionUnused, "%s is the same condition as %s, so the limit never applies: remove one of them", a.Name, optWhen)
+}
+
+func errSaysNothing(a *Assignment) diag.Diagnostic {
+	return problem(a.Pos(), len(a.Name), CodeOptionUnused, "%s is the opposite of %s, and so says the same: remove it", a.Name, optWhen)
 }
 
 func errNeverEmpty(a *Assignment) diag.Diagnostic {
-	return problem(a.pos(), len(a.Name), CodeEmptyUnused, "%s has no effect on a key that always has a value: remove it", a.Name)
+	return problem(a.Pos(), len(a.Name), CodeEmptyUnused, "%s has no effect on a key that always has a value: remove it", a.Name)
 }
 
 func errDynamic(a *Assignment, why string) diag.Diagnostic {
@@ -209,26 +213,24 @@ func errUnusedDefine(a *Assignment) diag.Diagnostic {
 	return badValue(a, CodeUnusedDefine, "no limit uses this policy: write use=%s on one, or remove the define", a.Value.Text)
 }
 
-// errUnusedInDefine reports an option of a define, given the options that the limits
-// which use it have instead.
-func errUnusedInDefine(a *Assignment, name string, instead []string) diag.Diagnostic {
-	instead = slices.Compact(slices.Sorted(slices.Values(instead)))
-	why := ""
-	if i := slices.Index(instead, a.Name); i >= 0 {
-		instead = slices.Delete(instead, i, i+1)
-		why = a.Name + " itself"
-		if len(instead) > 0 {
-			why += ", or "
-		}
+// errUnusedInDefine is about an option of the define name, instead of which every limit
+// that uses the define has one of the others.
+func errUnusedInDefine(a *Assignment, name string, others []string) diag.Diagnostic {
+	place := ""
+	if !slices.Contains(others, a.Name) {
+		place = ", which takes the place of " + a.Name
 	}
-	if len(instead) > 0 {
-		why += strings.Join(instead, " or ") + ", which excludes " + a.Name
-	}
-	return problem(a.pos(), len(a.Name), CodeUnusedDefine, "every limit that uses %s sets %s: remove it here", name, why)
+	return problem(a.Pos(), len(a.Name), CodeUnusedDefine, "every limit that uses %s sets %s itself%s: remove it here", name, strings.Join(others, " or "), place)
 }
 
-func errUnusedDefault(a *Assignment) diag.Diagnostic {
-	return problem(a.pos(), len(a.Name), CodeUnusedDefault, "no limit of the package takes this %s: each has one of its own, or an algorithm or an option that it does not go with; remove it", a.Name)
+// errUnusedDefault is about an option of defaults that no limit takes, for reasons that
+// say what each is or does.
+func errUnusedDefault(a *Assignment, reasons []string) diag.Diagnostic {
+	why := ""
+	if n := len(reasons) - 1; n >= 0 {
+		why = ": each " + strings.TrimPrefix(strings.Join(reasons[:n], ", ")+" or "+reasons[n], " or ")
+	}
+	return problem(a.Pos(), len(a.Name), CodeUnusedDefault, "no limit of the package takes this %s%s; remove it", a.Name, why)
 }
 
 // Places.

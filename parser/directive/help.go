@@ -13,19 +13,53 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
-// WriteHelp writes to w what `ratelimitgen help directives [name]` shows: all
-// verbs and options in brief if name is "", or everything about the verb and the
-// options of that name. It returns an error if there is none of that name, with
-// the nearest that there is, or the error of w.
-func WriteHelp(w io.Writer, name string) error {
+// WriteHelp writes to w what `ratelimitgen help directives [verb] [option]` shows: all
+// verbs and options in brief without names, everything about the verb and the options of
+// one name, or about the option of a verb. It returns an error if there is none of that
+// name, with the nearest that there is, or the error of w.
+func WriteHelp(w io.Writer, names ...string) error {
 	var b bytes.Buffer
-	if name == "" {
+	switch len(names) {
+	case 0:
 		writeOverview(&b)
-	} else if !writeTopic(&b, name) {
-		return unknownTopic(name)
+	case 1:
+		if !writeTopic(&b, names[0]) {
+			return unknownTopic(names[0])
+		}
+	case 2:
+		if err := writeOptionOf(&b, names[0], names[1]); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("no help on %q; name a verb, an option, or a verb and one of its options", strings.Join(names, " "))
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// writeOptionOf writes about an option of a verb.
+func writeOptionOf(b *bytes.Buffer, verb, option string) error {
+	v := findVerb(verb)
+	if v == nil {
+		return fmt.Errorf("no verb %q (there are: %s)", verb, strings.Join(verbNames(), ", "))
+	}
+	o := v.option(option)
+	if o == nil {
+		there := strings.Join(v.optionNames(), ", ")
+		if there == "" {
+			there = "none"
+		}
+		hint := ""
+		if s := v.suggest(option); s != "" {
+			hint = fmt.Sprintf("; did you mean %q?", s)
+		}
+		return fmt.Errorf("%s has no option %q%s (there are: %s)", verb, option, hint, there)
+	}
+	if !slices.ContainsFunc(v.ownOptions(), func(own Option) bool { return own.Name == option }) {
+		v = findVerb(VerbLimit) // which it is from
+	}
+	writeOption(b, v, o)
+	return nil
 }
 
 func writeOverview(b *bytes.Buffer) {

@@ -20,7 +20,7 @@ import (
 // Resolve changes the directives, so it is to be called once for them, before
 // Limit. Calls for different packages may run concurrently.
 func Resolve(directives []*Directive) diag.List {
-	r := resolver{defines: map[string]*Directive{}, used: map[string]bool{}, taken: map[*Assignment]bool{}, instead: map[*Assignment][]string{}}
+	r := resolver{defines: map[string]*Directive{}, used: map[string]bool{}, taken: map[*Assignment]bool{}, left: map[*Assignment][]string{}}
 	for _, d := range directives {
 		switch d.Verb {
 		case VerbDefine:
@@ -45,7 +45,7 @@ type resolver struct {
 	defaults *Directive
 	used     map[string]bool
 	taken    map[*Assignment]bool
-	instead  map[*Assignment][]string // options of limits that stand in the way of one of a define
+	left     map[*Assignment][]string // what kept limits from taking an option
 	unsure   bool                     // a directive could not be read, so that what it uses is unknown
 	diags    diag.List
 }
@@ -102,12 +102,38 @@ func (r *resolver) limit(d *Directive) {
 	v := findVerb(VerbLimit)
 	for _, o := range deciding(v) {
 		a := r.defaults.own(o.Name)
-		if a == nil || overridden(v, o, d.Option) || !d.takes(o, r.algorithm(d, v)) {
+		if a == nil {
+			continue
+		}
+		if why := r.whyNot(d, v, o); why != "" {
+			r.leave(a, why)
 			continue
 		}
 		d.inherited = append(d.inherited, *a)
 		d.defaults++
 		r.taken[a] = true
+	}
+}
+
+// whyNot says why d does not take o of the defaults, "" if it does.
+func (r *resolver) whyNot(d *Directive, v *Verb, o *Option) string {
+	switch by := overriding(v, o, d.Option); {
+	case by == o.Name:
+		return "sets it itself"
+	case by != "":
+		return "sets " + by + ", which takes its place"
+	case !o.fits(r.algorithm(d, v)):
+		return "has an algorithm without it"
+	case !d.hasNeeds(o):
+		return "is without " + o.needs()
+	}
+	return ""
+}
+
+// leave notes why a limit does not take a.
+func (r *resolver) leave(a *Assignment, why string) {
+	if !slices.Contains(r.left[a], why) {
+		r.left[a] = append(r.left[a], why)
 	}
 }
 
@@ -126,13 +152,8 @@ func deciding(v *Verb) []*Option {
 	return append(first, rest...)
 }
 
-// overridden reports whether one of the options set is o, or excludes it.
-func overridden(v *Verb, o *Option, set func(name string) *Assignment) bool {
-	return overriding(v, o, set) != ""
-}
-
-// overriding returns the name of the option set that is o, or excludes it; "" if there
-// is none.
+// overriding returns the name of one of the options set that is o, or excludes it; "" if
+// there is none.
 func overriding(v *Verb, o *Option, set func(name string) *Assignment) string {
 	switch {
 	case set(o.Name) != nil:
@@ -177,8 +198,8 @@ func (r *resolver) use(d *Directive, use *Assignment) {
 		if a.Name == optName {
 			continue
 		}
-		if other := overriding(v, v.option(a.Name), d.own); other != "" {
-			r.instead[a] = append(r.instead[a], other)
+		if by := overriding(v, v.option(a.Name), d.own); by != "" {
+			r.leave(a, by)
 			continue
 		}
 		d.inherited = append(d.inherited, *a)
@@ -199,7 +220,7 @@ func (r *resolver) unused() {
 		}
 		for i := range def.Options {
 			if a := &def.Options[i]; a.Name != optName && !r.taken[a] {
-				r.diags.Add(errUnusedInDefine(a, name, r.instead[a]))
+				r.diags.Add(errUnusedInDefine(a, name, r.left[a]))
 			}
 		}
 	}
@@ -208,7 +229,7 @@ func (r *resolver) unused() {
 	}
 	for i := range r.defaults.Options {
 		if a := &r.defaults.Options[i]; !r.taken[a] {
-			r.diags.Add(errUnusedDefault(a))
+			r.diags.Add(errUnusedDefault(a, r.left[a]))
 		}
 	}
 }

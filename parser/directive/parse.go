@@ -294,6 +294,9 @@ func (p *reader) readJunk(start int) {
 		p.word()
 		end = p.off
 	}
+	if slices.ContainsFunc(p.bad, func(i int) bool { return start <= i && i < end }) {
+		return // its characters were reported
+	}
 	junk := p.comment[start:end]
 	if n := len(p.d.Options); n > 0 {
 		a := p.d.Options[n-1]

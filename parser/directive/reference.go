@@ -53,7 +53,7 @@ const referenceHead = `<!-- Written by: go test ./parser/directive -run Referenc
 
 # Reference of directives
 
-` + "`ratelimitgen help directives [name]`" + ` prints the same in the terminal; [diagnostics.md](diagnostics.md) lists what can be wrong, [expressions.md](expressions.md) what can stand in a key, a cost or a condition.
+` + "`ratelimitgen help directives [verb] [option]`" + ` prints the same in the terminal; [diagnostics.md](diagnostics.md) lists what can be wrong, [expressions.md](expressions.md) what can stand in a key, a cost or a condition.
 
 ## Form
 

@@ -93,9 +93,9 @@ func TestHelp(t *testing.T) {
 	t.Parallel()
 	golden(t, "testdata/help.txt", func(string) string {
 		var b bytes.Buffer
-		for _, name := range []string{"", "limit", "off", "define", "name", "burst", "tz", "max-wait"} {
+		for _, name := range []string{"", "limit", "off", "define", "name", "burst", "tz", "max-wait", "limit max", "define name", "define max"} {
 			b.WriteString("$ help directives " + name + "\n")
-			if err := WriteHelp(&b, name); err != nil {
+			if err := WriteHelp(&b, strings.Fields(name)...); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			b.WriteString("\n")
@@ -106,10 +106,19 @@ func TestHelp(t *testing.T) {
 
 func TestHelpSuggestsANameForAnUnknownOne(t *testing.T) {
 	t.Parallel()
-	var b bytes.Buffer
-	err := WriteHelp(&b, "windows")
-	if err == nil || !strings.Contains(err.Error(), `did you mean "window"?`) || b.Len() > 0 {
-		t.Errorf("%v, %q", err, b.String())
+	for names, want := range map[string]string{
+		"windows":         `did you mean "window"?`,
+		"limit windows":   `limit has no option "windows"; did you mean "window"?`,
+		"defaults group":  `defaults has no option "group"`,
+		"off max":         `off has no option "max" (there are: none)`,
+		"max limit":       `no verb "max" (there are: `,
+		"limit max burst": `no help on "limit max burst"; name a verb, an option, or a verb and one of its options`,
+	} {
+		var b bytes.Buffer
+		err := WriteHelp(&b, strings.Fields(names)...)
+		if err == nil || !strings.Contains(err.Error(), want) || b.Len() > 0 {
+			t.Errorf("%s: %v, %q", names, err, b.String())
+		}
 	}
 }
 
@@ -121,7 +130,7 @@ func TestHelpReturnsTheErrorOfTheWriter(t *testing.T) {
 	}
 	r.Close()
 	w.Close()
-	if err := WriteHelp(w, ""); !errors.Is(err, os.ErrClosed) {
+	if err := WriteHelp(w); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("%v", err)
 	}
 }

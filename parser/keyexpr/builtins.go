@@ -332,7 +332,7 @@ func (c *checker) integerConversion(n ast.Node, name string, t types.Type, args 
 			v = foldConvert(&Convert{X: x, typ: t})
 		}
 		if v.Kind() == constant.Unknown || !representable(v, t) {
-			c.at(a, overflow, ConstValue(x).ExactString(), name)
+			c.at(a, overflow, valueText(ConstValue(x)), name)
 			return nil
 		}
 		if k, ok := x.(*Const); float || ok && (k.Name == "" || isUntyped(k.typ)) {
@@ -359,7 +359,7 @@ func (c *checker) floatConversion(n ast.Node, name string, args []ast.Node) Node
 	case ConstValue(x) != nil:
 		v := constant.ToFloat(ConstValue(x))
 		if !representable(v, typFloat) {
-			c.at(args[0], overflow, v.ExactString(), name)
+			c.at(args[0], overflow, valueText(v), name)
 			return nil
 		}
 		return &Const{Value: v, spelled: c.spell(&Convert{X: x, typ: typFloat}), typ: typFloat}

@@ -55,10 +55,10 @@ func (c *checker) notFunction(n ast.Node, name string, args []ast.Node) {
 		c.at(n, notCallable, name)
 	case c.springCall(name, args) != "":
 		c.at(n, javaName, name, c.springCall(name, args))
+	case isLookup(name):
+		c.at(n, elsewhereCalled, name, c.lookupText("request."+name+"($x)", args))
 	case isDim(name) && len(args) == 0:
-		c.at(n, dimFunction, name, name)
-	case isLookup(name) && len(args) == 1:
-		c.at(n, dimFunction, name, "request."+name+"("+c.quote(args[0])+")")
+		c.at(n, elsewhereCalled, name, name)
 	default:
 		valid := slices.Clone(builtins)
 		if c.scope.Pkg != nil {
@@ -80,8 +80,17 @@ func (c *checker) methodCall(n *ast.CallNode, callee *ast.MemberNode) Node {
 	if x, ok := c.lookupCall(n, callee); ok {
 		return x
 	}
-	if _, ok := c.special(callee); ok {
-		if !c.failed() {
+	if write := c.requestHabit(callee, n.Arguments); write != "" {
+		c.problem(c.text.clamp(callee.Property.Location()), javaName, memberName(callee), write)
+		return nil
+	}
+	if x, ok := c.special(callee); ok {
+		_, isDim := x.(*Dim)
+		switch {
+		case c.failed():
+		case isDim && len(n.Arguments) == 0:
+			c.at(callee, elsewhereCalled, c.quote(callee), c.quote(callee))
+		default:
 			c.at(callee, notCallable, c.quote(callee))
 		}
 		return nil
@@ -178,7 +187,7 @@ func (c *checker) assign(n ast.Node, x Node, t types.Type, what string) Node {
 		if v := ConstValue(x); v == nil || representable(v, t) {
 			return typed(x, t)
 		} else if sameSort(v, t) {
-			c.at(n, overflow, v.ExactString(), c.typeName(t))
+			c.at(n, overflow, valueText(v), c.typeName(t))
 			return nil
 		}
 		x = typed(x, types.Default(x.Type()))

@@ -25,11 +25,13 @@ type checker struct {
 	named    bool // there is a name in it, other than let's, and so not only literals
 	broken   bool // expr's parser would only repeat what has been reported
 	limit    bool // it is what max is
+	alone    bool // it is a key of one word, which can be "global"
 	closures bool // there is a closure, in which # stands alone
 	bound    []*binding
 	elems    []*Local                  // those that # has stood for; the last is the innermost
 	instead  map[*ast.UnaryNode]string // what to write if "not" stands before no condition
 	negated  map[ast.Node]bool         // what stands behind "not"
+	large    map[int]bool              // places of integers that are 1<<63, of which - makes the least int64
 	elvis    map[ast.Node]string       // what to write for a choice, by its condition
 	top      *ast.BinaryNode           // an operator that is an element of a key
 	places   map[Node]ast.Node         // where what is checked stands
@@ -37,7 +39,7 @@ type checker struct {
 }
 
 func newChecker(src string, s *Scope) *checker {
-	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}, negated: map[ast.Node]bool{}, elvis: map[ast.Node]string{}, places: map[Node]ast.Node{}}
+	c := &checker{src: src, scope: s, instead: map[*ast.UnaryNode]string{}, negated: map[ast.Node]bool{}, elvis: map[ast.Node]string{}, large: map[int]bool{}, places: map[Node]ast.Node{}}
 	var hidden []string
 	for _, name := range []string{"append", "bool", "byte", "false", "float64", "int", "int64", "len", "nil", "string", "true", "uint64"} {
 		if s.Pkg != nil && s.Pkg.Scope().Lookup(name) != nil {
@@ -173,6 +175,9 @@ func (c *checker) valueOf(n ast.Node) Node {
 	case *ast.NilNode:
 		c.at(n, nilValue)
 	case *ast.IntegerNode:
+		if c.large[n.Location().From] {
+			return &Const{Value: constant.MakeUint64(1 << 63), typ: types.Typ[types.UntypedInt]}
+		}
 		return &Const{Value: constant.MakeInt64(int64(n.Value)), typ: types.Typ[types.UntypedInt]}
 	case *ast.BoolNode:
 		return &Const{Value: constant.MakeBool(n.Value), typ: types.Typ[types.UntypedBool]}

@@ -22,6 +22,17 @@ func ConstValue(n Node) constant.Value {
 	return nil
 }
 
+// valueText writes v for a message: shortened if it has many digits.
+func valueText(v constant.Value) string {
+	text := v.ExactString()
+	if len(text) > 40 {
+		if f := constant.ToFloat(v); f.Kind() == constant.Float {
+			return f.String()
+		}
+	}
+	return text
+}
+
 func foldUnary(n *Unary) constant.Value {
 	v := ConstValue(n.X)
 	if n.Op != "-" || v == nil || v.Kind() == constant.Unknown {

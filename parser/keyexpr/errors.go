@@ -110,6 +110,7 @@ var (
 	incompatible    = rule{"mismatched-types", "%s is %s and %s is %s"}
 	pointedTo       = rule{"mismatched-types", "%s is %s and %s is %s; write a function of the package that returns what %s points to"}
 	notComparable   = rule{"not-comparable", "%s is %s; only text, numbers and booleans are compared, and anything with nil"}
+	comparedError   = rule{"not-comparable", "%s is error, and errors are not compared; write %s, a function of the package that returns errors.Is(%s)"}
 	notOrdered      = rule{"not-ordered", "%s is %s; only text and numbers are ordered"}
 	neverNil        = rule{"never-nil", "%s is %s, which always has a value; the comparison with nil says nothing"}
 	nilValue        = rule{"nil-value", "nil stands only beside ==, != and ??"}
@@ -120,7 +121,7 @@ var (
 	indexRange      = rule{"index-out-of-range", "index %s is not below the length of the array, %d"}
 	overflow        = rule{"constant-overflow", "%s does not fit into %s"}
 	longLiteral     = rule{"constant-overflow", "%s does not fit into int64, which numbers are written in; declare a constant of the package with this value"}
-	octal           = rule{"expression-syntax", "%s begins with 0, which Go reads in base 8; write %s"}
+	leadingZeros    = rule{"expression-syntax", "%s has leading zeros, which say octal in Go and nothing here; write %s"}
 	longText        = rule{"constant-overflow", "the text has more than %d bytes; declare a constant of the package for it"}
 	zeroDivision    = rule{"division-by-zero", "the divisor is zero"}
 	notJoined       = rule{"not-a-list", "%s is %s; join takes a slice of text%s"}
@@ -136,8 +137,8 @@ var (
 // Calls.
 var (
 	unknownFunction = rule{"unknown-name", "the package has no function %s"}
-	dimFunction     = rule{"unknown-name", "the package has no function %s; write %s"}
 	notCallable     = rule{"not-callable", "%s is not a function or method of the package"}
+	elsewhereCalled = rule{"unknown-name", "there is no function %s here; write %s"}
 	fieldCall       = rule{"not-callable", "%s is a field, not a method; %s"}
 	genericCall     = rule{"generic-call", "%s has type parameters; write a function without any that calls it"}
 	resultCount     = rule{"result-count", "%s has %d results; write a function of the package with exactly one"}
@@ -189,6 +190,7 @@ var (
 	selection       = rule{"spel-syntax", "%s is not supported; write %s"}
 	rangeOperator   = rule{"not-supported", ".. is not supported; write %s"}
 	wordOperator    = rule{"spel-syntax", "%s is not an operator here; write %s"}
+	betweenOperands = rule{"expression-syntax", "%s is no function but stands between its operands; write %s"}
 	doubledQuote    = rule{"spel-syntax", "two texts follow each other; a quote inside of text is written \\' or the text in the other quotes, either with back quotes around the whole value: %s"}
 	nullWord        = rule{"spel-syntax", "null is not known here; write nil"}
 	assignment      = rule{"expression-syntax", "= does not compare; write =="}

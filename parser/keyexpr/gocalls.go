@@ -37,7 +37,7 @@ var goCalls = map[string]string{
 }
 
 // goPackages are packages of Go's library that a call may name without an import.
-const goPackages = " bytes errors fmt hex maps math net netip regexp rand slices sha256 strconv strings time unicode url utf8 "
+const goPackages = " bytes context errors fmt hex io maps math net netip os regexp rand slices sha256 sql strconv strings time unicode url utf8 "
 
 // goCall reports the call of a function of another package; ok is false if nothing of
 // that name is known.

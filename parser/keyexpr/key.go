@@ -22,6 +22,7 @@ func (c *checker) key() *Key {
 		c.problem(spans[0], ambiguousAll)
 		return nil
 	}
+	c.alone = len(c.text.tokens) == 1
 	var elems []ast.Node
 	for _, s := range spans {
 		if n := c.parse(s); n != nil {
@@ -155,7 +156,7 @@ func (c *checker) cost(n ast.Node) Node {
 		return nil
 	}
 	if v := outOfRange(x); v != nil {
-		c.at(n, overflow, v.ExactString(), "int64")
+		c.at(n, overflow, valueText(v), "int64")
 		return nil
 	}
 	return x

@@ -253,6 +253,12 @@ func ParseCondition(src string, s *Scope) (*Expr, []Problem) {
 	return c.expression(n, operand), c.sorted()
 }
 
+// Opposite reports whether e and o are conditions of which each is written as the
+// opposite of the other.
+func (e *Expr) Opposite(o *Expr) bool {
+	return sameCondition(opposite(e.Node), o.Node) || sameCondition(e.Node, opposite(o.Node))
+}
+
 // expression makes an Expr of n, nil if there is a problem that is not a warning.
 func (c *checker) expression(n Node, pos position) *Expr {
 	if !c.failed() {

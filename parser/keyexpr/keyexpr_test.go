@@ -93,6 +93,9 @@ const anonymous Role = ""
 
 var defaultTenant = "x"
 var user2 = "x"
+var errGone error
+
+const huge = 1e400
 
 // Asked is a request that answers as the caller's does.
 type Asked struct{ ID string }

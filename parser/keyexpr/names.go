@@ -119,6 +119,9 @@ func (c *checker) names() []string {
 	if c.scope.Request {
 		valid = append(valid, dimNames()...)
 	}
+	if c.alone {
+		valid = append(valid, "global")
+	}
 	return valid
 }
 
@@ -151,15 +154,17 @@ func (c *checker) importedMember(n *ast.MemberNode) (ok bool) {
 	if c.known(name) || !c.imported(name) && !strings.Contains(goPackages, " "+name+" ") {
 		return false
 	}
-	var variable *types.Var // nil if it is a constant, or not known
+	var variable *types.Var                                      // nil if it is a constant, or not known
+	isErr := strings.HasPrefix(member, "Err") || member == "EOF" // as errors are called
 	if c.scope.Pkg != nil {
 		for _, p := range c.scope.Pkg.Imports() {
 			if p.Name() != name {
 				continue
 			}
+			isErr = false
 			switch obj := p.Scope().Lookup(member).(type) {
 			case *types.Var:
-				variable = obj
+				variable, isErr = obj, isError(obj.Type())
 			case *types.Func, *types.TypeName:
 				return false
 			}
@@ -168,6 +173,10 @@ func (c *checker) importedMember(n *ast.MemberNode) (ok bool) {
 	own := strings.ToLower(member[:1]) + member[1:]
 	for c.known(own) || types.Universe.Lookup(own) != nil {
 		own += "Value"
+	}
+	if isErr {
+		c.at(n, importedName, c.quote(n), "a function", "func is"+strings.TrimPrefix(member, "Err")+"(err error) bool { return errors.Is(err, "+c.quote(n)+") }")
+		return true
 	}
 	if variable != nil {
 		// A copy would keep the value that the variable has at the start.
@@ -443,7 +452,7 @@ func (c *checker) index(n *ast.MemberNode, x Node) Node {
 			c.at(n.Property, indexRange, v.ExactString(), length)
 			return nil
 		case !representable(v, typInt):
-			c.at(n.Property, overflow, v.ExactString(), "int")
+			c.at(n.Property, overflow, valueText(v), "int")
 			return nil
 		}
 	}

@@ -227,6 +227,14 @@ func (c *checker) comparison(n *ast.BinaryNode) Node {
 
 // compare checks a comparison of x and y. Floats are compared as float64.
 func (c *checker) compare(n *ast.BinaryNode, x, y Node) *Binary {
+	if isError(x.Type()) && isError(y.Type()) {
+		not := ""
+		if n.Operator == "!=" {
+			not = "not "
+		}
+		c.at(n, comparedError, c.quote(n.Left), not+"name("+c.quote(n.Left)+")", c.quote(n.Left)+", "+c.quote(n.Right))
+		return nil
+	}
 	ok := true
 	for _, o := range []struct {
 		n ast.Node

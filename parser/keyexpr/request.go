@@ -174,11 +174,56 @@ func (c *checker) requestMember(n *ast.MemberNode, base ast.Node, name string) (
 	case isLookup(name):
 		c.at(n, bareLookup, name)
 		return nil, true
+	case c.requestHabit(n, nil) != "":
+		c.problem(c.text.clamp(n.Property.Location()), javaName, name, c.requestHabit(n, nil))
+		return nil, true
 	case !isDim(name):
 		c.unknown(c.problem(c.text.clamp(n.Property.Location()), unknownRequest, name), name, requestNames())
 		return nil, true
 	}
 	return c.told(n, DimKind(name)), true
+}
+
+// requestHabits are what requests of other languages and libraries have, in lower case
+// and without "get", with what to write: $x stands for the argument.
+var requestHabits = map[string]string{
+	"header": "request.header($x)", "headers": "request.header($x)", "useragent": `request.header("User-Agent")`,
+	"param": "request.query($x)", "params": "request.query($x)", "parameter": "request.query($x)", "parameters": "request.query($x)", "queryparam": "request.query($x)",
+	"cookie": "request.cookie($x)", "cookies": "request.cookie($x)",
+	"remoteaddr": "request.ip", "remoteaddress": "request.ip", "remotehost": "request.ip", "remoteip": "request.ip", "clientip": "request.ip", "realip": "request.ip",
+	"remoteuser": "request.user", "userprincipal": "request.user", "principal": "request.user", "isuserinrole": "role == $x",
+	"uri": "request.path", "url": "request.path", "requesturi": "request.path", "requesturl": "request.path", "pathinfo": "request.path", "servletpath": "request.path",
+}
+
+// requestHabit returns what to write for request.x or a call of it with args, "" if x is
+// nothing of the kind or request something else.
+func (c *checker) requestHabit(n *ast.MemberNode, args []ast.Node) string {
+	id, ok := n.Node.(*ast.IdentifierNode)
+	if !ok || c.text.name(id) != "request" || c.known("request") || c.text.indexed(n) {
+		return ""
+	}
+	name := strings.ToLower(memberName(n))
+	if isDim(name) || isLookup(name) {
+		if name == memberName(n) {
+			return ""
+		}
+	} else {
+		name = strings.TrimPrefix(name, "get")
+	}
+	write := requestHabits[name]
+	if isDim(name) {
+		write = "request." + name
+	}
+	return c.lookupText(write, args)
+}
+
+// lookupText is filled for what takes one name.
+func (c *checker) lookupText(write string, args []ast.Node) string {
+	name := `"name"`
+	if len(args) == 1 {
+		name = c.quote(args[0])
+	}
+	return strings.ReplaceAll(write, "$x", name)
 }
 
 // lookupCall checks request.header("X") and its like; ok is false if n is something

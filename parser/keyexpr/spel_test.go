@@ -67,6 +67,8 @@ func TestHabitsFromElsewhereAreToldWhatToWrite(t *testing.T) {
 		{"key", "#authentication.name", "user"},
 		{"key", "#request.remoteAddr", "request, without #"},
 		{"key", "#this", "the name of a parameter"},
+		{"key", "request.remoteAddr", "write request.ip"},
+		{"key", "request.getHeader('X')", "write request.header('X')"},
 	} {
 		got, problems := parseText(c.kind, c.habit, scopeOf(t, "Service", "Do"))
 		told := slices.ContainsFunc(problems, func(p Problem) bool { return strings.Contains(p.Message, c.here) })

@@ -13,8 +13,8 @@ var credentialWords = []string{"auth", "cookie", "credential", "key", "pass", "s
 
 // Credential reports whether n is text that is computed from a credential: from a
 // cookie, or from a header field or parameter of a request whose name holds one of
-// credentialWords, whether "request" is asked for it, an *http.Request or the context
-// of a framework. Such text must not be stored or logged.
+// credentialWords, whether "request" is asked for it, an *http.Request, what is got out
+// of one, or the context of a framework. Such text must not be stored or logged.
 func Credential(n Node) bool {
 	if keyKindOf(n.Type()) != Text && !hasText(n.Type()) {
 		return false // a number or a boolean gives nothing away
@@ -32,8 +32,12 @@ func Credential(n Node) bool {
 		if written(n.Fn) && (strings.HasPrefix(n.Fn.Name(), "Cookie") || slices.ContainsFunc(n.Args, isSecretName)) {
 			return true
 		}
+	case *Field:
+		if isTypeNamed(n.X.Type(), "net/http", "Cookie") {
+			return true
+		}
 	case *Index:
-		if isForm(n.X) && isSecretName(n.I) {
+		if isSecretName(n.I) && ofRequest(n.X) {
 			return true
 		}
 	case *Local:
@@ -53,18 +57,27 @@ func Credential(n Node) bool {
 	return false
 }
 
-// isForm reports whether n holds values of a request by their names: header fields, or
-// parameters, also those of a form with files.
-func isForm(n Node) bool {
-	if t, ok := types.Unalias(n.Type()).(*types.Named); ok {
-		return isHTTP(t.Obj().Pkg())
+// ofRequest reports whether n is, or is selected from, what holds names and values that
+// the client has written: http.Header or url.Values, an *http.Request, a form with
+// files, or the context of a framework.
+func ofRequest(n Node) bool {
+	if t, ok := types.Unalias(n.Type()).(*types.Named); ok && isHTTP(t.Obj().Pkg()) || isRequest(n.Type()) || isContext(n.Type()) {
+		return true
 	}
-	f, ok := n.(*Field)
-	if !ok {
-		return false
+	switch n := n.(type) {
+	case *Local:
+		return n.Value != nil && ofRequest(n.Value)
+	case *Let:
+		return ofRequest(n.Body)
+	case *Field:
+		of := n.Path[len(n.Path)-1].Pkg()
+		return of != nil && of.Path() == "mime/multipart" || ofRequest(n.X)
+	case *Index:
+		return ofRequest(n.X)
+	case *Call:
+		return n.X != nil && ofRequest(n.X)
 	}
-	of := f.Path[len(f.Path)-1].Pkg()
-	return of != nil && of.Path() == "mime/multipart"
+	return false
 }
 
 func isSecretName(n Node) bool {
@@ -160,9 +173,6 @@ func trustOf(n Node) trust {
 		if isRequest(n.Type()) {
 			return chosen
 		}
-		if f := n.Path[len(n.Path)-1]; f.Name() == "ServerName" && f.Pkg() != nil && f.Pkg().Path() == "crypto/tls" {
-			return chosen
-		}
 		if isRequest(n.X.Type()) {
 			switch n.Path[len(n.Path)-1].Name() {
 			case "RemoteAddr":
@@ -172,6 +182,9 @@ func trustOf(n Node) trust {
 			case "Method", "Pattern", "Proto":
 				return few
 			}
+		}
+		if f := n.Path[len(n.Path)-1]; f.Name() == "ServerName" && f.Pkg() != nil && f.Pkg().Path() == "crypto/tls" {
+			return chosen // as the Host of a request
 		}
 	case *Call:
 		switch {
@@ -206,8 +219,8 @@ func written(fn *types.Func) bool {
 // code has looked at.
 var frameworkText = map[string][]string{
 	"github.com/gin-gonic/gin": {"ClientIP", "Cookie", "DefaultPostForm", "DefaultQuery", "GetHeader", "Param", "PostForm", "Query"},
-	"github.com/labstack/echo": {"Cookie", "Cookies", "FormValue", "FormValueOr", "Param", "ParamOr", "QueryParam", "QueryParamOr", "QueryString"},
-	"github.com/gofiber/fiber": {"Body", "BodyRaw", "Cookies", "FormValue", "Get", "Host", "Hostname", "OriginalURL", "Params", "Path", "Query"},
+	"github.com/labstack/echo": {"Cookie", "Cookies", "FormValue", "FormValueOr", "Param", "ParamOr", "QueryParam", "QueryParamOr", "QueryParams", "QueryString"},
+	"github.com/gofiber/fiber": {"Body", "BodyRaw", "Cookies", "FormValue", "Get", "GetHeaders", "GetReqHeaders", "Host", "Hostname", "OriginalURL", "Params", "Path", "Queries", "Query"},
 }
 
 // framework returns the path of the module of pkg without its major version.
@@ -239,10 +252,17 @@ func isHTTP(pkg *types.Package) bool {
 
 // isRequest reports whether t is *http.Request.
 func isRequest(t types.Type) bool {
-	p, ok := types.Unalias(t).(*types.Pointer)
-	if !ok {
-		return false
+	_, ok := types.Unalias(t).(*types.Pointer)
+	return ok && isTypeNamed(t, "net/http", "Request")
+}
+
+// isTypeNamed reports whether t is the type of that name in the package path, or a pointer
+// to it.
+func isTypeNamed(t types.Type, path, name string) bool {
+	t = types.Unalias(t)
+	if p, ok := t.(*types.Pointer); ok {
+		t = types.Unalias(p.Elem())
 	}
-	named, ok := types.Unalias(p.Elem()).(*types.Named)
-	return ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == "net/http" && named.Obj().Name() == "Request"
+	named, ok := t.(*types.Named)
+	return ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == path && named.Obj().Name() == name
 }

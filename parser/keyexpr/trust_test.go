@@ -48,8 +48,13 @@ func (c *Context) ClientIP() string { return "" }
 func (c *Context) GetString(name string) string { return "" }
 `)
 	im["github.com/labstack/echo/v4"] = typeCheck(t, im, "github.com/labstack/echo/v4", `package echo
-import "net/http"
+import (
+	"net/http"
+	"net/url"
+)
 type Context interface {
+	Cookies() []*http.Cookie
+	QueryParams() url.Values
 	Request() *http.Request
 	RealIP() string
 	Param(name string) string
@@ -60,11 +65,15 @@ type Context interface {
 type Ctx interface {
 	Get(name string, otherwise ...string) string
 	Cookies(name string, otherwise ...string) string
+	Queries() map[string]string
+	GetReqHeaders() map[string][]string
 	IP() string
 }
 `)
 	pkg := typeCheck(t, im, "example.com/app", `package app
 import (
+	"crypto/tls"
+	"mime/multipart"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -73,7 +82,7 @@ import (
 )
 func checked(token string) string { return token }
 type API struct{}
-func (API) Do(g *gin.Context, e echo.Context, f fiber.Ctx, r *http.Request, id string) {}
+func (API) Do(g *gin.Context, e echo.Context, f fiber.Ctx, r *http.Request, id string, crumb *http.Cookie, files *multipart.Form, hello *tls.ClientHelloInfo, labels map[string]string) {}
 `)
 	do, _, _ := types.LookupFieldOrMethod(pkg.Scope().Lookup("API").Type(), true, pkg, "Do")
 	scope := &Scope{Pkg: pkg, Sig: do.(*types.Func).Signature(), Method: "Do", Request: true}
@@ -102,27 +111,43 @@ func (API) Do(g *gin.Context, e echo.Context, f fiber.Ctx, r *http.Request, id s
 		{`r.Header["Authorization"][0]`, true, true},
 		{`r.FormValue("token")`, true, true},
 		{`r.URL.Query().Get("session")`, true, true},
+		{`r.Cookies()[0].Value`, true, true},
+		{`r.CookiesNamed("sid")[0].Value`, true, true},
+		{`map(r.Cookies(), .Value)[0]`, true, true},
+		{`crumb.Value`, false, true},
+		{`r.MultipartForm.Value["password"][0]`, true, true},
+		{`r.MultipartForm.Value["q"][0]`, true, false},
+		{`let form = r.MultipartForm; form.Value["password"][0]`, true, true},
+		{`files.Value["password"][0]`, false, true},
+		{`labels["token"]`, false, false}, // not of a request
+		{`r.TLS.ServerName`, true, false},
+		{`[ip, r.TLS.ServerName]`, false, false},
+		{`string(r.TLS.PeerCertificates[0].Raw)`, false, false},
+		{`r.TLS.PeerCertificates[0].Subject.CommonName`, false, false},
+		{`hello.ServerName`, true, false},
 		{`r.URL.Path`, true, false},
 		{`r.Method`, false, false},
 		{`r.RemoteAddr`, true, false},
 		{`r.Header.Get("A") ?: r.RemoteAddr`, true, false},
-		{`r.TLS.ServerName`, true, false},
-		{`r.TLS.PeerCertificates[0].Subject.CommonName`, false, false},
-		{`r.Cookies()[0].Value`, true, true},
-		{`r.MultipartForm.Value["password"][0]`, true, true},
-		{`r.MultipartForm.Value["name"][0]`, true, false},
 		{`g.Query("q")`, true, false},
 		{`g.GetHeader("Authorization")`, true, true},
 		{`g.Request.Header.Get("A")`, true, false},
 		{`g.Request.Header.Get("Authorization")`, true, true},
 		{`g.ClientIP()`, true, false}, // gin trusts every proxy unless told otherwise
 		{`g.GetString("user")`, false, false},
+		{`g.Request.MultipartForm.Value["password"][0]`, true, true},
 		{`e.Param("id")`, true, false},
+		{`e.Cookies()[0].Value`, true, true},
+		{`e.QueryParams()["token"][0]`, true, true},
+		{`e.QueryParams()["q"][0]`, true, false},
 		{`e.RealIP()`, false, false},
 		{`e.Request().Header.Get("X-Token")`, true, true},
 		{`f.Get("A")`, true, false},
 		{`f.Get("Authorization")`, true, true},
 		{`f.Cookies("sid")`, true, true},
+		{`f.Queries()["token"]`, true, true},
+		{`f.Queries()["q"]`, true, false},
+		{`f.GetReqHeaders()["Authorization"][0]`, true, true},
 		{`f.IP()`, false, false},
 	} {
 		k, problems := ParseKey(tc.key, scope)

@@ -295,7 +295,7 @@ func (c *checker) convertConst(n ast.Node, x Node, t types.Type) Node {
 	v := ConstValue(x)
 	if !representable(v, t) {
 		if sameSort(v, t) {
-			c.at(n, overflow, v.ExactString(), c.typeName(t))
+			c.at(n, overflow, valueText(v), c.typeName(t))
 		} else {
 			c.at(n, incompatible, c.quote(n), c.typeName(x.Type()), "what it is used as", c.typeName(t))
 		}
