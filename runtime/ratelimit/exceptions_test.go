@@ -247,3 +247,31 @@ func TestExceptionsOfATimeQuotaCountTime(t *testing.T) {
 		again.Release()
 	}
 }
+
+// Keys that share a counter for want of room do not refill it for each other.
+func TestAnExceptionRefillsNothingForOthersInTheOverflow(t *testing.T) {
+	t.Parallel()
+	clock := ratelimittest.NewClock(time.UnixMicro(1 << 50))
+	l := ratelimit.New(ratelimit.WithClock(clock), ratelimit.WithMaxKeys(1))
+	p := ratelimit.Policy{ID: "p", Algorithm: ratelimit.TokenBucket, Limit: 3, Burst: 10, Window: time.Millisecond}
+	gate := l.MustGate(&ratelimit.Spec{Method: "m", Policies: []ratelimit.Policy{p}})
+	if err := l.Update("p", ratelimit.Patch{Exceptions: limits(map[string]int64{"big": 1000})}); err != nil {
+		t.Fatal(err)
+	}
+	admitted := map[string]int64{}
+	take := func(key string) {
+		if gate.Allow(context.Background(), []byte(key)) == nil {
+			admitted[key]++
+		}
+	}
+	const steps, step = 400, 10 * time.Microsecond
+	for range steps {
+		take("first") // which has the room
+		take("big")
+		take("k")
+		clock.Advance(step)
+	}
+	if most := p.Bound().Most(steps * step); admitted["k"] > most {
+		t.Errorf("%d were admitted, at most %d may be", admitted["k"], most)
+	}
+}

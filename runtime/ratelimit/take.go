@@ -51,6 +51,10 @@ func (s *slot) state() *entry {
 // ask returns what the record is asked for a charge.
 func (s *slot) ask(ch *Charge, id uint64) ask {
 	limit, capacity := s.c.limits(ch)
+	if s.spilled && s.c.dynamic && s.view != nil && s.view.limit > 0 {
+		// Keys share the bucket, and none refills it at a pace that another has not.
+		limit = min(limit, s.view.limit)
+	}
 	return ask{t: s.t, off: s.off, cost: ch.Cost, limit: limit, capacity: capacity, id: id}
 }
 

@@ -118,7 +118,9 @@ func (l *Limiter) Policies() []Policy {
 // from now on, and a window that is longer counts what is still known of it, but nothing
 // of a key that had nothing left to count. Where the length of a sliding window changes,
 // all that it counted counts as charged now. A Lease that is shorter holds for the calls
-// that run, from now on.
+// that run, from now on. Calls that wait go on by the MaxWait they began with, and those
+// of a LeakyBucket keep the turn that they were given: others that come after a raise may
+// go before them.
 //
 // Several updates of one policy add up: each changes what the one before has made of
 // it. A gate that is made later gets the policy as it is in force, whatever its Spec

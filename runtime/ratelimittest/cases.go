@@ -3,8 +3,6 @@ package ratelimittest
 import (
 	"context"
 	"math"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
@@ -38,29 +36,13 @@ var cases = []struct {
 		t.want(gate, 1, true)
 	}},
 	{"calls at one time are admitted no more than the limit together", func(t *subjectTest) {
-		const limit, callers, each = 700, 8, 200
 		for _, a := range algorithms {
-			gate := t.gate(ratelimit.Policy{Algorithm: a, Limit: limit, Window: time.Hour})
-			var admitted atomic.Int64
-			var wait sync.WaitGroup
-			for range callers {
-				wait.Go(func() {
-					for range each {
-						d, err := gate.Take(context.Background(), ratelimit.Charge{Key: []byte("k"), Cost: 1})
-						switch {
-						case err != nil:
-							t.Error(err)
-							return
-						case d.Allowed:
-							admitted.Add(1)
-						}
-					}
-				})
-			}
-			wait.Wait()
-			if n := admitted.Load(); n != limit {
-				t.Errorf("%s: %d of %d calls were admitted, want %d", a, n, callers*each, limit)
-			}
+			one := ratelimit.Policy{Algorithm: a, Limit: 700, Window: time.Hour}
+			other := ratelimit.Policy{Algorithm: ratelimit.FixedWindow, Limit: 2000, Window: time.Hour}
+			t.together(1600, 1, 1, 700, one)
+			t.together(800, 1, 3, 233, one)
+			t.together(1600, 1, 1, 700, one, other)
+			t.together(1600, 200, 1, 200, ratelimit.Policy{Algorithm: a, Limit: 1, Window: time.Hour})
 		}
 	}},
 	{"RT08 a clock set back for good neither panics nor locks out", func(t *subjectTest) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -128,6 +129,43 @@ func (t *subjectTest) want(gate *ratelimit.Gate, cost int64, admitted bool) rate
 		t.Errorf("a cost of %d: admitted = %t, want %t: %+v", cost, d.Allowed, admitted, d)
 	}
 	return d
+}
+
+// together has eight callers make calls of policies, for keys one after the other, and
+// checks how many are admitted.
+func (t *subjectTest) together(calls, keys int, cost, want int64, policies ...ratelimit.Policy) {
+	t.Helper()
+	const callers = 8
+	gate := t.gate(policies...)
+	var admitted atomic.Int64
+	var begin, wait sync.WaitGroup
+	begin.Add(callers)
+	for range callers {
+		wait.Go(func() {
+			begin.Done()
+			begin.Wait()
+			charges := make([]ratelimit.Charge, len(policies))
+			for i := range calls / callers {
+				key := fmt.Sprint("key ", i*keys*callers/calls)
+				for j := range charges {
+					charges[j] = ratelimit.Charge{Key: []byte(key), Cost: cost}
+				}
+				d, err := gate.Take(context.Background(), charges...)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if d.Allowed {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if n := admitted.Load(); n != want {
+		t.Errorf("%s: %d of %d calls for %d keys, each of %d policies and %d units, were admitted at once, want %d",
+			policies[0].Algorithm, n, calls, keys, len(policies), cost, want)
+	}
 }
 
 // wantRetry checks a wait.
