@@ -232,7 +232,7 @@ func imported(file *ast.File) map[string]string {
 	packages := map[string]string{}
 	for _, spec := range file.Imports {
 		path := strings.Trim(spec.Path.Value, `"`)
-		name := path[strings.LastIndexByte(path, '/')+1:]
+		name := defaultName(path)
 		if spec.Name != nil {
 			name = spec.Name.Name
 		}
@@ -241,17 +241,17 @@ func imported(file *ast.File) map[string]string {
 	return packages
 }
 
-// withoutImports returns a file without the imports of packages for expressions that
-// nothing names any more.
+// withoutImports returns a file without the imports that nothing names any more: of
+// packages for expressions, and for the types of their variables.
 func withoutImports(src []byte) []byte {
-	file, err := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), "", src, 0)
 	if err != nil {
 		return src
 	}
 	named := map[string]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {
-			if id, ok := sel.X.(*ast.Ident); ok {
+			if id, ok := sel.X.(*ast.Ident); ok && id.Obj == nil { // and not a variable
 				named[id.Name] = true
 			}
 		}
@@ -259,7 +259,7 @@ func withoutImports(src []byte) []byte {
 	})
 	f := tidier{src: src, start: file.FileStart}
 	for name, path := range imported(file) {
-		if named[name] || !slices.Contains(keyPackages, path) {
+		if named[name] {
 			continue
 		}
 		for _, spec := range file.Imports {
@@ -271,7 +271,7 @@ func withoutImports(src []byte) []byte {
 	return f.edited()
 }
 
-// keyPackages are those that the code of expressions names.
+// keyPackages are those that the code of expressions calls functions of.
 var keyPackages = []string{"math", "regexp", "slices", "strconv", "strings", "unicode/utf8"}
 
 // calls reports whether evaluating n can do anything but give a value.
