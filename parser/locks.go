@@ -80,6 +80,14 @@ func lockCopied(n keyexpr.Node) (found types.Type) {
 			t = n.Type()
 		case *keyexpr.Let:
 			t = n.Local.Type()
+		case *keyexpr.Local: // of a key, in which let is no node
+			t = n.Type()
+		case *keyexpr.Call:
+			for _, a := range n.Args {
+				if holdsLock(a.Type(), false, map[types.Type]bool{}) {
+					t = a.Type()
+				}
+			}
 		case *keyexpr.Loop:
 			t = n.Elem.Type()
 		case *keyexpr.Default, *keyexpr.Cond:
