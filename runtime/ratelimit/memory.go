@@ -247,9 +247,7 @@ func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome, fill bo
 	now := m.now()
 	p := m.locateShort(c, key)
 	s := &m.shards[p.shard]
-	if !s.mu.TryLock() {
-		s.lock()
-	}
+	s.mu.Lock()
 	e := s.recall(p, key)
 	if c.replaced.Load() != nil {
 		s.mu.Unlock()
@@ -276,17 +274,6 @@ func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome, fill bo
 	}
 	s.mu.Unlock()
 	return allowed, true
-}
-
-// lock locks s, which was locked. That lasts some ten nanoseconds, so that it is worth
-// looking again before sync.Mutex waits, which does so for a microsecond at least.
-func (s *shard) lock() {
-	for range 64 {
-		if s.mu.TryLock() {
-			return
-		}
-	}
-	s.mu.Lock()
 }
 
 // takeNew is takeOne for a key that has no entry in s, which is locked: it makes one
