@@ -95,15 +95,21 @@ func TestEveryOptionChangesWhatIsGenerated(t *testing.T) {
 				}
 				add(name, sources[0], sources[1])
 			case directive.VerbWrapper:
-				value := map[string]string{"name": "Limited", "constructor": "Limit", "implements": "error"}[o.Name]
-				if o.Name == "implements" {
-					value = "fmt"
-					continue // it adds an assertion; see testdata/wrapper.txtar
+				value := map[string]string{"name": "Limited", "constructor": "Limit", "implements": "I"}[o.Name]
+				const declared = "type I interface{ F(ctx context.Context, s string, n int) (out string, err error) }\n\n"
+				add(name, fmt.Sprintf(optionSource, "", declared, "max=1", ""),
+					fmt.Sprintf(optionSource, "", declared+"//ratelimit:wrapper "+o.Name+"="+value, "max=1", ""))
+			case directive.VerbDefine:
+				if o.Name == "name" {
+					continue // by which it is used
 				}
-				add(name, fmt.Sprintf(optionSource, "", "", "max=1", ""),
-					fmt.Sprintf(optionSource, "", "//ratelimit:wrapper "+o.Name+"="+value, "max=1", ""))
-			case directive.VerbDefine, directive.VerbDefaults:
-				// The options are those of limit, and reach the limits the same way.
+				pair := variants["limit "+o.Name]
+				add(name, fmt.Sprintf(optionSource, "//ratelimit:define name=d "+pair[0], "", "use=d", ""),
+					fmt.Sprintf(optionSource, "//ratelimit:define name=d "+pair[1], "", "use=d", ""))
+			case directive.VerbDefaults:
+				pair := variants["limit "+o.Name]
+				add(name, fmt.Sprintf(optionSource, "//ratelimit:defaults "+pair[0], "", "limit", ""),
+					fmt.Sprintf(optionSource, "//ratelimit:defaults "+pair[1], "", "limit", ""))
 			default:
 				t.Errorf("the verb of %s is not tested here", name)
 			}
