@@ -2,6 +2,7 @@ package directive
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
@@ -46,7 +47,8 @@ type resolver struct {
 	used     map[string]bool
 	taken    map[*Assignment]bool
 	left     map[*Assignment][]string // what kept limits from taking an option
-	unsure   bool                     // a directive could not be read, so that what it uses is unknown
+	unsure   bool                     // a directive could not be read, so that what it takes is unknown
+	mayUse   bool                     // and it may name a define
 	diags    diag.List
 }
 
@@ -95,6 +97,8 @@ func (r *resolver) limit(d *Directive) {
 	r.unsure = r.unsure || d.broken
 	if use := d.own(optUse); use != nil {
 		r.use(d, use)
+	} else if d.broken && strings.Contains(strings.ToLower(d.Text), optUse) {
+		r.mayUse = true
 	}
 	if r.defaults == nil {
 		return
@@ -187,7 +191,7 @@ func (r *resolver) use(d *Directive, use *Assignment) {
 		if !nameForm.MatchString(use.Value.Text) {
 			return // reported by Limit
 		}
-		r.unsure = true
+		r.unsure, r.mayUse = true, true
 		r.diags.Add(errUnknownDefine(use, r.names))
 		return
 	}
@@ -209,13 +213,15 @@ func (r *resolver) use(d *Directive, use *Assignment) {
 
 // unused reports what no limit takes.
 func (r *resolver) unused() {
-	if r.unsure {
-		return
-	}
 	for _, name := range r.names {
 		def := r.defines[name]
 		if !r.used[name] {
-			r.diags.Add(errUnusedDefine(def.own(optName)))
+			if !r.mayUse {
+				r.diags.Add(errUnusedDefine(def.own(optName)))
+			}
+			continue
+		}
+		if r.unsure {
 			continue
 		}
 		for i := range def.Options {
@@ -224,7 +230,7 @@ func (r *resolver) unused() {
 			}
 		}
 	}
-	if r.defaults == nil {
+	if r.defaults == nil || r.unsure {
 		return
 	}
 	for i := range r.defaults.Options {
