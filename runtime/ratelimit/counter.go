@@ -72,6 +72,9 @@ type counter struct {
 
 	*common
 
+	// hot is the key that is hot, if there is one.
+	hot atomic.Pointer[hot]
+
 	// replaced is the counter in whose form the policy counts since it was updated, or
 	// nil. It is set with all shards locked.
 	replaced atomic.Pointer[counter]

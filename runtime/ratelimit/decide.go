@@ -337,6 +337,23 @@ func (g *gate) allowAll(ctx context.Context, charges []Charge) error {
 		if err := done(ctx); err != nil {
 			return err
 		}
+		switch len(charges) {
+		case 1:
+			if c := g.fast; c != nil && len(charges[0].Key) <= keyLimit {
+				var o Outcome
+				if allowed, found := g.limiter.mem.takeOne(c, c.key(charges[0].Key), charges[0].Cost, &o, false); allowed {
+					return nil
+				} else if found {
+					return g.refused(c, &o)
+				}
+				return g.allow(ctx, charges)
+			}
+		case 2:
+			h, k := g.counters[0].hot.Load(), g.counters[1].hot.Load()
+			if h != nil && k != nil && h.is(charges[0].Key) && k.is(charges[1].Key) && takeBoth(h, k, charges[0].Cost, charges[1].Cost) {
+				return nil
+			}
+		}
 		if g.limiter.mem.takeAll(g.counters, charges) {
 			return nil
 		}

@@ -29,3 +29,33 @@ func Dump(l *Limiter, id, key string) []byte {
 
 // Keys returns the number of counters in memory.
 func Keys(l *Limiter) int { return int(l.mem.live.Load()) }
+
+// HeatAfter has keys of l be hot that have so many calls more than others.
+func HeatAfter(l *Limiter, votes int) { l.mem.hotVotes = votes }
+
+// HotKeys returns how many keys of l are hot.
+func HotKeys(l *Limiter) (n int) {
+	for i := range l.mem.shards {
+		s := &l.mem.shards[i]
+		s.mu.Lock()
+		for _, h := range s.hots.all {
+			if h != nil {
+				n++
+			}
+		}
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// Hold has the key that is hot of the policy with an ID be held, until release is called.
+func Hold(l *Limiter, id string) (release func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := l.counters[id].hot.Load()
+	w := h.word.Load()
+	if w&busy != 0 || !h.word.CompareAndSwap(w, w|busy) {
+		panic("somebody calls")
+	}
+	return func() { h.word.Store(w) }
+}

@@ -21,6 +21,8 @@ type memory struct {
 	shift uint // of a hash, to the index of its shard
 	max   int64
 
+	hotVotes int // the constant, but for tests
+
 	shards   []shard
 	counters atomic.Pointer[[]*counter] // by number
 
@@ -56,12 +58,14 @@ func newMemory(clock Clock, maxKeys int) *memory {
 		n *= 2
 	}
 	m := &memory{
-		clock:  clock,
-		epoch:  time.Now(),
-		seed:   maphash.MakeSeed(),
-		shift:  uint(64 - bits.TrailingZeros(uint(n))),
-		max:    int64(maxKeys),
-		shards: make([]shard, n),
+		clock: clock,
+		epoch: time.Now(),
+		seed:  maphash.MakeSeed(),
+		shift: uint(64 - bits.TrailingZeros(uint(n))),
+		max:   int64(maxKeys),
+
+		hotVotes: hotVotes,
+		shards:   make([]shard, n),
 	}
 	m.counters.Store(new([]*counter))
 	return m
@@ -90,18 +94,19 @@ const maxQuick = 4
 // are enforced, charges them, and returns true. If that is not all there is to do,
 // since a key has no entry yet, or a policy refuses, it does nothing.
 func (m *memory) takeAll(counters []*counter, charges []Charge) bool {
+	if len(charges) == 2 {
+		c, d := counters[0], counters[1]
+		ckey, dkey := c.key(charges[0].Key), d.key(charges[1].Key)
+		if len(ckey) <= keyLimit && len(dkey) <= keyLimit {
+			return m.takeTwo(c, d, ckey, dkey, charges[0].Cost, charges[1].Cost)
+		}
+	}
 	type part struct {
 		place
 		e *entry
 	}
 	var few [maxQuick]part
 	parts := few[:len(charges)]
-	if len(charges) == 2 {
-		k0, k1 := counters[0].key(charges[0].Key), counters[1].key(charges[1].Key)
-		if len(k0) <= keyLimit && len(k1) <= keyLimit {
-			return m.takeTwo(counters[0], counters[1], k0, k1, charges[0].Cost, charges[1].Cost)
-		}
-	}
 	now := m.now()
 	var digest [sha256.Size]byte
 	var locks uint64
@@ -166,7 +171,8 @@ func (m *memory) takeTwo(c, d *counter, ckey, dkey []byte, ccost, dcost int64) b
 		cs.mu.Lock()
 	}
 	admitted := false
-	if ce, de := cs.recall(cp, ckey), ds.recall(dp, dkey); ce != nil && de != nil && ce.last <= now && de.last <= now &&
+	ce, de := cs.recall(cp, ckey), ds.recall(dp, dkey)
+	if ce != nil && de != nil && ce.last <= now && de.last <= now &&
 		c.replaced.Load() == nil && d.replaced.Load() == nil {
 		if c.rule == slidingLog {
 			g := cs.ring(c, ce)
@@ -181,6 +187,10 @@ func (m *memory) takeTwo(c, d *counter, ckey, dkey []byte, ccost, dcost int64) b
 				admitted = false
 			}
 		}
+	}
+	if admitted && cs.leads(c, ce, m.hotVotes) && ds.leads(d, de, m.hotVotes) {
+		cs.heat(m, c, ce, ckey, now)
+		ds.heat(m, d, de, dkey, now)
 	}
 	if cp.shard != dp.shard {
 		ds.mu.Unlock()
@@ -219,8 +229,14 @@ func (m *memory) locateShort(c *counter, key []byte) place {
 
 // at returns the place of a key with a hash and a code.
 func (m *memory) at(c *counter, hash uint64, code uint32) place {
+	// The policies of a method often have the same keys, which are in one shard, so that
+	// a call locks one. What counts under no key is not.
+	shard := hash
 	hash ^= c.mix
-	return place{hash: uint32(hash), meta: c.num<<8 | code, shard: uint32(hash >> m.shift)}
+	if code == 0 {
+		shard = hash
+	}
+	return place{hash: uint32(hash), meta: c.num<<8 | code, shard: uint32(shard >> m.shift)}
 }
 
 // hashOf returns what place.hash was for the key of e, an entry of c in s.
@@ -244,6 +260,11 @@ func stored(key []byte, digest *[sha256.Size]byte) []byte {
 // bytes, and charges it if admitted. It fills in o, of an admission only if told to. It
 // does nothing if the key has no entry and cannot get one of its own.
 func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome, fill bool) (allowed, found bool) {
+	if h := c.hot.Load(); h != nil && h.key == string(key) {
+		if allowed, found = h.take(cost, o, fill); found {
+			return allowed, true
+		}
+	}
 	now := m.now()
 	p := m.locateShort(c, key)
 	s := &m.shards[p.shard]
@@ -254,11 +275,12 @@ func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome, fill bo
 		return false, false
 	}
 	if e == nil {
-		if found = m.takeNew(c, s, p, key, now, cost); found && fill {
-			*o = c.outcome(s.recent, s.ring(c, s.recent), now, cost, true)
+		e = m.takeNew(c, s, p, key, now, cost)
+		if e != nil && fill {
+			*o = c.outcome(e, s.ring(c, e), now, cost, true)
 		}
 		s.mu.Unlock()
-		return found, found
+		return e != nil, e != nil
 	}
 	if e.last > now {
 		if e.last == inRecord {
@@ -272,24 +294,26 @@ func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome, fill bo
 	if allowed = c.spend(e, g, t, cost); !allowed || fill {
 		*o = c.outcome(e, g, t, cost, allowed)
 	}
+	if s.leads(c, e, m.hotVotes) {
+		s.heat(m, c, e, key, now)
+	}
 	s.mu.Unlock()
 	return allowed, true
 }
 
 // takeNew is takeOne for a key that has no entry in s, which is locked: it makes one
-// and charges it, as new ones admit what any can. It does nothing and returns false if
+// and charges it, as new ones admit what any can. It does nothing and returns nil if
 // that is not all there is to do.
-func (m *memory) takeNew(c *counter, s *shard, p place, key []byte, now, cost int64) bool {
+func (m *memory) takeNew(c *counter, s *shard, p place, key []byte, now, cost int64) *entry {
 	if c.spill.clearAt.Load() > now || !m.reserve(s, now, nil) {
-		return false
+		return nil
 	}
 	e := s.insert(p, key)
 	if c.rule == slidingLog {
 		e.part = s.rings.add()
 	}
 	c.charge(e, s.ring(c, e), now, cost)
-	s.recent = e
-	return true
+	return e
 }
 
 // reserve makes room for an entry, if it can. The caller inserts it or gives the
@@ -318,6 +342,9 @@ func (m *memory) sweep(s *shard, now int64, n uint32, slots []slot) {
 		e := s.entry(s.hand)
 		if e.meta == freeEntry {
 			continue
+		}
+		if e.last == isHot {
+			s.cool(e)
 		}
 		c := counters[e.meta>>8]
 		if !m.clear(s, c, e, now, n == sweepFull) || inUse(e, slots) {

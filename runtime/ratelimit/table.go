@@ -27,6 +27,10 @@ const (
 	// need none: part is its index. It is after every time, so that who decides on an
 	// entry and is not prepared for that finds it ahead of the clock.
 	inRecord = 1 << 62
+
+	// isHot is the last of an entry whose state is elsewhere: part is its index. Nobody
+	// else sees it: who finds such an entry first gives it its state back.
+	isHot = inRecord + 1
 )
 
 // entry is the state of one key under one policy. What base and part hold depends
@@ -70,8 +74,8 @@ type place struct {
 // which splits one page at a time, so that no insertion waits for the whole to
 // be rehashed. Entries stay where they are. Everything is guarded by mu.
 type shard struct {
-	mu     sync.Mutex
-	recent *entry // that recall found last, or nil
+	mu    sync.Mutex
+	votes [4]vote // by the policies' numbers
 
 	pages  blocks[page]
 	count  uint32       // of pages
@@ -89,7 +93,8 @@ type shard struct {
 	long    side[string]
 	rings   side[ring]
 	records side[*record]
-	_       [48]byte // fills up to cache lines
+	hots    side[*hot]
+	_       [8]byte // fills up to cache lines
 }
 
 // side keeps what does not fit into an entry. Index 0 is not used.
@@ -161,6 +166,9 @@ func (s *shard) find(p place, key []byte) (uint32, *entry) {
 				continue
 			}
 			if e := s.entry(b.slot[j]); e.meta == p.meta && s.holds(e, key) {
+				if e.last == isHot {
+					s.cool(e)
+				}
 				return b.slot[j], e
 			}
 		}
@@ -170,18 +178,33 @@ func (s *shard) find(p place, key []byte) (uint32, *entry) {
 	}
 }
 
-// recall is find for a key that may be the one that was asked for last.
+// recall is find for a key that may be the one that is asked for most. That is found
+// out by a vote (R. Boyer, J S. Moore, 1981).
 func (s *shard) recall(p place, key []byte) *entry {
+	v := &s.votes[p.meta>>8%uint32(len(s.votes))]
 	// Entries stay where they are, and a free one matches no key, so whatever
-	// recent points to can be asked.
-	if e := s.recent; e != nil && e.meta == p.meta && s.holds(e, key) {
+	// it points to can be asked.
+	if e := v.e; e != nil && e.meta == p.meta && s.holds(e, key) {
+		if e.last == isHot {
+			s.cool(e)
+		}
+		v.lead++
 		return e
 	}
 	_, e := s.find(p, key)
-	if e != nil {
-		s.recent = e
+	if v.lead > 0 {
+		v.lead = min(v.lead, hotVotes) - 1
+	} else {
+		v.e = e
 	}
 	return e
+}
+
+// leads reports whether e, an entry of c, is asked for so often that it should be hot,
+// which takes a number of votes.
+func (s *shard) leads(c *counter, e *entry, votes int) bool {
+	v := &s.votes[c.num%uint32(len(s.votes))]
+	return v.lead >= votes && v.e == e
 }
 
 // holds reports whether e, whose meta says that it has a key like this, has it.

@@ -231,6 +231,9 @@ func (m *memory) replace(old, c *counter) {
 			if e.meta == freeEntry || e.meta>>8 != old.num {
 				continue
 			}
+			if e.last == isHot {
+				s.cool(e)
+			}
 			limit := c.paceOf(s, e)
 			switch {
 			case old.rule == recorded:
