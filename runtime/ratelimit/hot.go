@@ -51,6 +51,9 @@ type vote struct {
 	lead int // of its calls, over those for others
 }
 
+// vote returns the vote that is for a policy with a number.
+func (s *shard) vote(num uint32) *vote { return &s.votes[num%uint32(len(s.votes))] }
+
 // wordOf returns the word of a bucket that is full at base + part/den µs.
 func wordOf(base, part int64) uint64 { return uint64(base)<<(fracBits+1) | uint64(part)<<1 }
 
@@ -59,15 +62,22 @@ func bucketOf(w uint64) (base, part int64) {
 	return int64(w >> (fracBits + 1)), int64(w >> 1 % (1 << fracBits))
 }
 
-// heat has e be hot, the entry of a key in s, which is locked, if its policy can have one
-// that is.
-func (s *shard) heat(m *memory, c *counter, e *entry, key []byte, now int64) {
-	if m.clock != nil || c.rule != tokenBucket || c.den > 1<<fracBits || max(now, e.base, c.fillQ) >= latestHot {
-		return
-	}
+// getsHot reports whether e, the entry of a key, leads by so many votes that it is to be
+// hot, and can be.
+func (s *shard) getsHot(m *memory, c *counter, e *entry) bool {
+	v := s.vote(c.num)
+	return v.lead >= m.hotVotes && v.e == e && m.clock == nil && c.rule == tokenBucket && c.den <= 1<<fracBits &&
+		max(e.last, e.base, c.fillQ) < latestHot
+}
+
+// heat has e be hot, for which getsHot holds, unless another key is, and its shard is
+// not to be had. The shard of e is locked. Either way, it takes as many votes again
+// until the next time.
+func (s *shard) heat(m *memory, c *counter, e *entry, key []byte) {
+	s.vote(c.num).lead = 0
 	if h := c.hot.Load(); h != nil {
 		if h.s != s && !h.s.mu.TryLock() {
-			return // the next call tries again
+			return
 		}
 		if c.hot.Load() == h {
 			h.s.cool(h.e)

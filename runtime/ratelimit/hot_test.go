@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -304,5 +305,33 @@ func TestWhoHoldsAHotKeyIsWaitedFor(t *testing.T) {
 				t.Errorf("%d remain, %v, want %d", d.Remaining, err, c.left)
 			}
 		})
+	}
+}
+
+// A key that is asked for by turns in a way that makes it hot and in one that does not is
+// not given a new state for each call.
+func TestKeysDoNotGetHotForEachCall(t *testing.T) {
+	ctx := t.Context()
+	key := []byte("somebody")
+	l := ratelimit.New()
+	p := ratelimit.Policy{ID: "p", Algorithm: ratelimit.TokenBucket, Limit: 1_000_000, Window: time.Minute}
+	q := p
+	q.ID, q.Algorithm = "q", ratelimit.FixedWindow
+	one := l.MustGate(&ratelimit.Spec{Method: "One", Policies: []ratelimit.Policy{p}})
+	two := l.MustGate(&ratelimit.Spec{Method: "Two", Policies: []ratelimit.Policy{p, q}})
+	var before, after runtime.MemStats
+	const calls = 20_000
+	runtime.ReadMemStats(&before)
+	for range calls {
+		if err := one.Allow(ctx, key); err != nil {
+			t.Fatal(err)
+		}
+		if err := two.AllowAll(ctx, []ratelimit.Charge{{Key: key, Cost: 1}, {Key: key, Cost: 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.Mallocs - before.Mallocs; n > calls/10 {
+		t.Errorf("%d allocations in %d calls", n, 2*calls)
 	}
 }

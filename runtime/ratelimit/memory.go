@@ -188,9 +188,9 @@ func (m *memory) takeTwo(c, d *counter, ckey, dkey []byte, ccost, dcost int64) b
 			}
 		}
 	}
-	if admitted && cs.leads(c, ce, m.hotVotes) && ds.leads(d, de, m.hotVotes) {
-		cs.heat(m, c, ce, ckey, now)
-		ds.heat(m, d, de, dkey, now)
+	if admitted && cs.getsHot(m, c, ce) && ds.getsHot(m, d, de) {
+		cs.heat(m, c, ce, ckey)
+		ds.heat(m, d, de, dkey)
 	}
 	if cp.shard != dp.shard {
 		ds.mu.Unlock()
@@ -294,8 +294,8 @@ func (m *memory) takeOne(c *counter, key []byte, cost int64, o *Outcome, fill bo
 	if allowed = c.spend(e, g, t, cost); !allowed || fill {
 		*o = c.outcome(e, g, t, cost, allowed)
 	}
-	if s.leads(c, e, m.hotVotes) {
-		s.heat(m, c, e, key, now)
+	if s.getsHot(m, c, e) {
+		s.heat(m, c, e, key)
 	}
 	s.mu.Unlock()
 	return allowed, true

@@ -181,7 +181,7 @@ func (s *shard) find(p place, key []byte) (uint32, *entry) {
 // recall is find for a key that may be the one that is asked for most. That is found
 // out by a vote (R. Boyer, J S. Moore, 1981).
 func (s *shard) recall(p place, key []byte) *entry {
-	v := &s.votes[p.meta>>8%uint32(len(s.votes))]
+	v := s.vote(p.meta >> 8)
 	// Entries stay where they are, and a free one matches no key, so whatever
 	// it points to can be asked.
 	if e := v.e; e != nil && e.meta == p.meta && s.holds(e, key) {
@@ -198,13 +198,6 @@ func (s *shard) recall(p place, key []byte) *entry {
 		v.e = e
 	}
 	return e
-}
-
-// leads reports whether e, an entry of c, is asked for so often that it should be hot,
-// which takes a number of votes.
-func (s *shard) leads(c *counter, e *entry, votes int) bool {
-	v := &s.votes[c.num%uint32(len(s.votes))]
-	return v.lead >= votes && v.e == e
 }
 
 // holds reports whether e, whose meta says that it has a key like this, has it.
