@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -171,6 +172,15 @@ type recording struct {
 }
 
 func newRecording(p ratelimit.Policy, limit int64) *recording {
+	clock := NewClock(time.UnixMicro(epoch))
+	r := newRecordingOf(ratelimit.New(ratelimit.WithClock(clock)), p, limit, "")
+	r.clock = clock
+	return r
+}
+
+// newRecordingOf returns a recording of what l does, with a second policy of the given
+// algorithm. Without a clock, it is in a bubble.
+func newRecordingOf(l *ratelimit.Limiter, p ratelimit.Policy, limit int64, second ratelimit.Algorithm) *recording {
 	p.ID, p.Limit = "p", limit
 	if p.Align == "" && p.Algorithm != ratelimit.Concurrency {
 		p.Window = time.Minute
@@ -178,9 +188,8 @@ func newRecording(p ratelimit.Policy, limit int64) *recording {
 	if p.Algorithm == ratelimit.TimeQuota {
 		p.Limit = limit * time.Second.Microseconds()
 	}
-	r := &recording{clock: NewClock(time.UnixMicro(epoch)), policy: p}
-	r.limiter = ratelimit.New(ratelimit.WithClock(r.clock))
-	r.second = ratelimit.Policy{ID: "q", Limit: 2 * limit, Window: time.Minute, Global: true}
+	r := &recording{limiter: l, policy: p}
+	r.second = ratelimit.Policy{ID: "q", Algorithm: second, Limit: 2 * limit, Window: time.Minute, Global: true}
 	r.one = r.limiter.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{p}})
 	r.two = r.limiter.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{p, r.second}})
 	return r
@@ -202,7 +211,11 @@ func (r *recording) do(client int, in *linearInput, f func() ratelimit.Decision)
 // setClock moves the clock while nobody calls.
 func (r *recording) setClock(now int64) {
 	r.do(0, &linearInput{what: linearClock, now: now}, func() ratelimit.Decision {
-		r.clock.Set(time.UnixMicro(now))
+		if r.clock != nil {
+			r.clock.Set(time.UnixMicro(now))
+		} else {
+			time.Sleep(time.Until(time.UnixMicro(now)))
+		}
 		return ratelimit.Decision{}
 	})
 }
@@ -314,8 +327,13 @@ func decided(d ratelimit.Decision, err error) ratelimit.Decision {
 func recordHistory(t *testing.T, p ratelimit.Policy, seed uint64) *recording {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	r := newRecording(p, 2+rnd.Int64N(3))
+	r.record(t, seed, rnd, epoch)
+	return r
+}
+
+// record is recordHistory from now on.
+func (r *recording) record(t *testing.T, seed uint64, rnd *rand.Rand, now int64) {
 	keys := [][]string{{"a"}, {"a", "b"}, {"a", "b", "c"}}[rnd.IntN(3)]
-	now := int64(epoch)
 	for range 3 {
 		r.setClock(now)
 		var clients sync.WaitGroup
@@ -331,7 +349,6 @@ func recordHistory(t *testing.T, p ratelimit.Policy, seed uint64) *recording {
 		clients.Wait()
 		now += []int64{1, 20e6, 30e6, 60e6, 60e6 + 1}[rnd.IntN(5)]
 	}
-	return r
 }
 
 // For whatever callers do at once, there is an order in which the oracle, asked one
@@ -342,15 +359,42 @@ func TestConcurrentCallsAreLinearizable(t *testing.T) {
 		t.Run(fmt.Sprintf("%d %s", i, p.Algorithm), func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(60) {
-				r := recordHistory(t, p, seed)
-				switch porcupine.CheckOperationsTimeout(linearModel(r.policy), r.history, time.Minute) {
-				case porcupine.Illegal:
-					t.Fatalf("policy %+v, seed %d: no order explains\n%s", r.policy, seed, r)
-				case porcupine.Unknown:
-					t.Fatalf("policy %+v, seed %d: the check takes too long", r.policy, seed)
-				}
+				recordHistory(t, p, seed).check(t, seed)
 			}
 		})
+	}
+}
+
+func (r *recording) check(t *testing.T, seed uint64) {
+	t.Helper()
+	switch porcupine.CheckOperationsTimeout(linearModel(r.policy), r.history, time.Minute) {
+	case porcupine.Illegal:
+		t.Fatalf("policy %+v, seed %d: no order explains\n%s", r.policy, seed, r)
+	case porcupine.Unknown:
+		t.Fatalf("policy %+v, seed %d: the check takes too long", r.policy, seed)
+	}
+}
+
+// Nor does it make a difference that there were so many calls for a key that they are
+// decided without a lock, which is so only by the time of the system or of a bubble.
+func TestConcurrentCallsOfOneKeyAreLinearizable(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(40) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		var r *recording
+		synctest.Test(t, func(t *testing.T) {
+			r = newRecordingOf(ratelimit.New(), ratelimit.Policy{Algorithm: ratelimit.TokenBucket}, 2+rnd.Int64N(3), ratelimit.TokenBucket)
+			charges := []ratelimit.Charge{{Key: []byte("a"), Cost: 1}, {Cost: 1}}
+			for range 2000 {
+				time.Sleep(time.Minute)
+				if err := r.two.AllowAll(t.Context(), charges); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Hour)
+			r.record(t, seed, rnd, time.Now().UnixMicro())
+		})
+		r.check(t, seed)
 	}
 }
 
