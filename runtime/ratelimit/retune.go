@@ -175,7 +175,7 @@ func (c *counter) adoptRecord(r *record, old *counter, now, limit int64) {
 			a.limit, a.capacity = c.policy.Limit, c.capacity
 		}
 	}
-	view, t, _ := old.settleRecord(r, now)
+	view, t, off := old.settleRecord(r, now)
 	if view != r {
 		// It says nothing, and must not at another pace, or in a longer window.
 		switch c.algorithm.(type) {
@@ -236,7 +236,10 @@ func (c *counter) adoptRecord(r *record, old *counter, now, limit int64) {
 			base -= from.served(r, t, to)
 		}
 		r.holes, r.holds = r.holes[:0], r.holds[:0]
-		r.base, r.used, r.last = base, inside, t
+		r.base, r.used, r.last, r.off = base, inside, t, off
+		if inside == 0 && r.locks > 0 {
+			r.last = r.locked // nothing else is recorded
+		}
 	case *leases:
 		for i := range r.holds {
 			h := &r.holds[i]

@@ -591,6 +591,53 @@ func TestAnUpdateOfAQueueThatIsEmptyAndBlocked(t *testing.T) {
 	}
 }
 
+// Nothing is recorded of a queue that is empty when it is updated, so that a lock is
+// remembered by its own time then, wherever the clock is set back to.
+func TestAnUpdateOfAnEmptyQueueKeepsTheTimeOfItsLock(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1_700_000_000, 0)
+	for _, c := range []struct {
+		name                    string
+		charged, updated, after time.Duration // since start, and the key is locked then
+		want                    time.Duration // after which it is as new
+	}{
+		{"within the window", 0, 30 * time.Second, 10 * time.Second, 51 * time.Second},
+		{"to before the lock", 0, 30 * time.Second, -10 * time.Second, 61 * time.Second},
+		{"for good before the update", 20 * time.Second, -time.Hour, -time.Hour, 41 * time.Second},
+		{"for good before the update, and later", 20 * time.Second, -time.Hour, -time.Hour + time.Second, 40 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			clock := ratelimittest.NewClock(start)
+			l := ratelimit.New(ratelimit.WithClock(clock))
+			gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Algorithm: ratelimit.LeakyBucket,
+				Limit: 60, Burst: 1, Window: time.Minute, Lock: []time.Duration{time.Second, 2 * time.Second}}}})
+			take := func(cost int64) ratelimit.Decision {
+				d, err := gate.Take(t.Context(), ratelimit.Charge{Key: []byte("k"), Cost: cost})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return d
+			}
+			if first, second := take(1), take(1); !first.Allowed || second.Allowed {
+				t.Fatalf("at first: %+v, %+v", first, second)
+			}
+			if c.charged > 0 {
+				clock.Set(start.Add(c.charged))
+				if d := take(1); !d.Allowed {
+					t.Fatalf("after the lock: %+v", d)
+				}
+			}
+			clock.Set(start.Add(c.updated))
+			updateLimit(t, l, 3)
+			clock.Set(start.Add(c.after))
+			if reset := take(0).ResetAt.Sub(clock.Now()); reset != c.want {
+				t.Errorf("as new after %v, want %v", reset, c.want)
+			}
+		})
+	}
+}
+
 // A bucket that refills by the interval does not begin an interval anew.
 func TestAnUpdateDoesNotBeginAnIntervalAnew(t *testing.T) {
 	t.Parallel()
