@@ -315,10 +315,17 @@ func (h past) outcome(p *ratelimit.Policy, t int64, a asked, allowed bool) ratel
 			return admits(t+d, a.cost) || fits && h.freshBy(p, s, t+d)
 		}))
 	}
-	if allowed && s.delay != nil {
-		o.Delay = micros(s.delay(t, a))
-	}
+	o.Delay = h.delay(p, t, a, allowed)
 	return o
+}
+
+// delay is how long a call waits for its turn that was decided at t.
+func (h past) delay(p *ratelimit.Policy, t int64, a asked, allowed bool) time.Duration {
+	s := h.born(p, t, a).sum(p)
+	if !allowed || s.delay == nil {
+		return 0
+	}
+	return micros(s.delay(t, a))
 }
 
 // longest is more than any wait.
@@ -428,7 +435,7 @@ func (b *beliefs) decide(now int64, a asked, allowed, charged bool, call int) []
 	says := make([]said, len(b.of))
 	for i, h := range b.of {
 		settled, t := h.settle(b.policy, now)
-		delay := settled.outcome(b.policy, t, a, allowed).Delay
+		delay := settled.delay(b.policy, t, a, allowed)
 		after := settled
 		switch {
 		case a.cost == 0:
