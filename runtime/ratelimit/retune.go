@@ -207,14 +207,15 @@ func (c *counter) adoptRecord(r *record, old *counter, now, limit int64) {
 			l.whole, l.part = l.whole+1, 0
 		}
 		base := t
-		if from.interval {
+		if from.interval && t > r.base {
 			// As much of an interval is over as before.
 			hi, lo := bits.Mul64(uint64((t-r.base)%from.window), uint64(to.window))
 			over, _ := bits.Div64(hi, lo, uint64(from.window))
 			base -= int64(over)
 		}
-		r.used, r.part, r.base, r.last, r.limit = l.whole, l.part, base, t, limit
+		r.used, r.part, r.base, r.last, r.limit, r.off = l.whole, l.part, base, t, limit, off
 		r.holds = r.holds[:0] // what they charged stays charged
+		c.lapse(r)
 	case *slidingWindowRule:
 		from := old.algorithm.(*slidingWindowRule)
 		if *to == *from {
@@ -237,9 +238,7 @@ func (c *counter) adoptRecord(r *record, old *counter, now, limit int64) {
 		}
 		r.holes, r.holds = r.holes[:0], r.holds[:0]
 		r.base, r.used, r.last, r.off = base, inside, t, off
-		if inside == 0 && r.locks > 0 {
-			r.last = r.locked // nothing else is recorded
-		}
+		c.lapse(r)
 	case *leases:
 		for i := range r.holds {
 			h := &r.holds[i]

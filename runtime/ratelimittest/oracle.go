@@ -239,7 +239,7 @@ func (h past) retuned(old, p *ratelimit.Policy, now int64) past {
 		return h
 	}
 	charges := h.charges
-	h.charges = nil // of a queue that is empty, there is nothing to know
+	h.charges = nil
 	switch {
 	case queue:
 		if s := charges.sum(old); s.used(t) > 0 {
@@ -260,6 +260,9 @@ func (h past) retuned(old, p *ratelimit.Policy, now int64) past {
 			owed = (owed + g - 1) / g * g
 		}
 		h.charges = history{{at: t, owed: owed, asked: ask(p, 0)}}
+	}
+	if h.charges.sum(p).fresh(t) {
+		h.charges = nil // of a queue that is empty, or a bucket that is full, there is nothing to know
 	}
 	return h
 }
