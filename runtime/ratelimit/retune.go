@@ -223,7 +223,7 @@ func (c *counter) adoptRecord(r *record, old *counter, now, limit int64) {
 		}
 		used := from.used(r, t)
 		r.parts, r.holds = r.parts[:0], r.holds[:0]
-		r.base = longAgo
+		r.base, r.off = longAgo, off
 		if used > 0 {
 			to.charge(r, ask{t: t, cost: used, capacity: math.MaxInt64})
 		}
@@ -258,6 +258,6 @@ func (c *counter) adoptRecord(r *record, old *counter, now, limit int64) {
 			r.used, r.frac = from.cold(r, t)
 			r.base, r.part = t, 0
 		}
-		r.frac = 0
+		r.frac, r.off = 0, off
 	}
 }
