@@ -252,6 +252,37 @@ func TestOrdersMoveWithTheClock(t *testing.T) {
 	}
 }
 
+// A block is no longer after the clock was set back, also if nothing but a lock is left of
+// what the key was charged.
+func TestABlockIsNoLongerForTheClock(t *testing.T) {
+	t.Parallel()
+	for name, lapse := range map[string]func(*ratelimit.Limiter, ratelimit.Permit){
+		"given back": func(_ *ratelimit.Limiter, p ratelimit.Permit) { p.Release() },
+		"updated":    func(l *ratelimit.Limiter, _ ratelimit.Permit) { updateLimit(t, l, 3) },
+	} {
+		clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+		l := ratelimit.New(ratelimit.WithClock(clock))
+		gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Algorithm: ratelimit.TokenBucket, Count: true,
+			Limit: 60, Burst: 1, Window: time.Minute, Lock: []time.Duration{time.Second, 2 * time.Second}}}})
+		permit, err := gate.Acquire(t.Context(), one("k"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := gate.Acquire(t.Context(), one("k")); !errors.Is(err, ratelimit.ErrLimited) {
+			t.Fatal(err)
+		}
+		clock.Advance(30 * time.Second)
+		if err := gate.Block(t.Context(), 10*time.Minute, []byte("k")); err != nil {
+			t.Fatal(err)
+		}
+		lapse(l, permit)
+		clock.Advance(-25 * time.Second)
+		if _, err := gate.Acquire(t.Context(), one("k")); ratelimittest.Refused(t, err, "p") != 10*time.Minute {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // What a key is told while it is blocked is what holds when that is over.
 func TestBlockedKeyIsToldWhatHoldsAfterTheBlock(t *testing.T) {
 	t.Parallel()

@@ -227,8 +227,13 @@ func (c *counter) outcomeRecord(r *record, a ask, allowed bool) Outcome {
 // giveBack takes out what was charged under hold i of r.
 func (c *counter) giveBack(r *record, i int) {
 	c.algorithm.giveBack(r, i)
-	if r.locks > 0 && c.algorithm.clearAt(r) == math.MinInt64 {
-		r.last = r.locked // nothing else is recorded
+	c.lapse(r)
+}
+
+// lapse puts r back to the time of its lock, if nothing else is recorded any more.
+func (c *counter) lapse(r *record) {
+	if r.locks > 0 && r.orders == nil && c.algorithm.clearAt(r) == math.MinInt64 {
+		r.last = r.locked
 	}
 }
 

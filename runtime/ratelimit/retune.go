@@ -175,7 +175,7 @@ func (c *counter) adoptRecord(r *record, old *counter, now, limit int64) {
 			a.limit, a.capacity = c.policy.Limit, c.capacity
 		}
 	}
-	view, t, _ := old.settleRecord(r, now)
+	view, t, off := old.settleRecord(r, now)
 	if view != r {
 		// It says nothing, and must not at another pace, or in a longer window.
 		switch c.algorithm.(type) {
@@ -207,14 +207,15 @@ func (c *counter) adoptRecord(r *record, old *counter, now, limit int64) {
 			l.whole, l.part = l.whole+1, 0
 		}
 		base := t
-		if from.interval {
+		if from.interval && t > r.base {
 			// As much of an interval is over as before.
 			hi, lo := bits.Mul64(uint64((t-r.base)%from.window), uint64(to.window))
 			over, _ := bits.Div64(hi, lo, uint64(from.window))
 			base -= int64(over)
 		}
-		r.used, r.part, r.base, r.last, r.limit = l.whole, l.part, base, t, limit
+		r.used, r.part, r.base, r.last, r.limit, r.off = l.whole, l.part, base, t, limit, off
 		r.holds = r.holds[:0] // what they charged stays charged
+		c.lapse(r)
 	case *slidingWindowRule:
 		from := old.algorithm.(*slidingWindowRule)
 		if *to == *from {
@@ -222,7 +223,7 @@ func (c *counter) adoptRecord(r *record, old *counter, now, limit int64) {
 		}
 		used := from.used(r, t)
 		r.parts, r.holds = r.parts[:0], r.holds[:0]
-		r.base = longAgo
+		r.base, r.off = longAgo, off
 		if used > 0 {
 			to.charge(r, ask{t: t, cost: used, capacity: math.MaxInt64})
 		}
@@ -236,7 +237,8 @@ func (c *counter) adoptRecord(r *record, old *counter, now, limit int64) {
 			base -= from.served(r, t, to)
 		}
 		r.holes, r.holds = r.holes[:0], r.holds[:0]
-		r.base, r.used, r.last = base, inside, t
+		r.base, r.used, r.last, r.off = base, inside, t, off
+		c.lapse(r)
 	case *leases:
 		for i := range r.holds {
 			h := &r.holds[i]
@@ -256,6 +258,6 @@ func (c *counter) adoptRecord(r *record, old *counter, now, limit int64) {
 			r.used, r.frac = from.cold(r, t)
 			r.base, r.part = t, 0
 		}
-		r.frac = 0
+		r.frac, r.off = 0, off
 	}
 }

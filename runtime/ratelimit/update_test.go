@@ -591,6 +591,55 @@ func TestAnUpdateOfAQueueThatIsEmptyAndBlocked(t *testing.T) {
 	}
 }
 
+// Nothing is recorded of a queue that is empty, or a bucket that is full, when it is
+// updated, so that a lock is remembered by its own time then, wherever the clock is set
+// back to.
+func TestAnUpdateKeepsTheTimeOfALock(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1_700_000_000, 0)
+	for _, c := range []struct {
+		name                  string
+		charged, updated, now time.Duration // after start, when the key is locked
+		want                  time.Duration // until it is as new
+	}{
+		{"set back by less than a window", 0, 30 * time.Second, 10 * time.Second, 51 * time.Second},
+		{"set back to before the lock", 0, 30 * time.Second, -10 * time.Second, 61 * time.Second},
+		{"set back for good", 20 * time.Second, -time.Hour, -time.Hour, 41 * time.Second},
+	} {
+		for _, algorithm := range []ratelimit.Algorithm{ratelimit.LeakyBucket, ratelimit.TokenBucket} {
+			t.Run(string(algorithm)+" "+c.name, func(t *testing.T) {
+				t.Parallel()
+				clock := ratelimittest.NewClock(start)
+				l := ratelimit.New(ratelimit.WithClock(clock))
+				gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Algorithm: algorithm,
+					Limit: 60, Burst: 1, Window: time.Minute, Lock: []time.Duration{time.Second, 2 * time.Second}}}})
+				take := func(cost int64) ratelimit.Decision {
+					d, err := gate.Take(t.Context(), ratelimit.Charge{Key: []byte("k"), Cost: cost})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return d
+				}
+				if first, second := take(1), take(1); !first.Allowed || second.Allowed {
+					t.Fatalf("at first: %+v, %+v", first, second)
+				}
+				if c.charged > 0 {
+					clock.Set(start.Add(c.charged))
+					if d := take(1); !d.Allowed {
+						t.Fatalf("after the lock: %+v", d)
+					}
+				}
+				clock.Set(start.Add(c.updated))
+				updateLimit(t, l, 3)
+				clock.Set(start.Add(c.now))
+				if reset := take(0).ResetAt.Sub(clock.Now()); reset != c.want {
+					t.Errorf("as new after %v, want %v", reset, c.want)
+				}
+			})
+		}
+	}
+}
+
 // A bucket that refills by the interval does not begin an interval anew.
 func TestAnUpdateDoesNotBeginAnIntervalAnew(t *testing.T) {
 	t.Parallel()
@@ -613,6 +662,63 @@ func TestAnUpdateDoesNotBeginAnIntervalAnew(t *testing.T) {
 	}
 	if d, err := gate.Peek(t.Context(), one("k")...); err != nil || d.RetryAfter != 200*time.Millisecond {
 		t.Errorf("with twice the interval: %+v, %v, want two tenths of a second", d, err)
+	}
+}
+
+// Where the clock was set back for good, the time of a key goes on from the update.
+func TestTimeGoesOnFromAnUpdate(t *testing.T) {
+	t.Parallel()
+	lock := []time.Duration{time.Hour} // which takes a record
+	for _, p := range []ratelimit.Policy{
+		{Algorithm: ratelimit.TokenBucket, Lock: lock},
+		{Algorithm: ratelimit.TokenBucket, Warmup: time.Minute},
+		{Algorithm: ratelimit.LeakyBucket, Burst: 5},
+		{Algorithm: ratelimit.SlidingWindow},
+	} {
+		p.ID, p.Limit, p.Window = "p", 5, time.Minute
+		clock := ratelimittest.NewClock(time.Unix(1_700_000_000, 0))
+		l := ratelimit.New(ratelimit.WithClock(clock))
+		gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{p}})
+		take := func(cost int64) ratelimit.Decision {
+			d, err := gate.Take(t.Context(), ratelimit.Charge{Key: []byte("k"), Cost: cost})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		take(1)
+		clock.Advance(-time.Hour)
+		if err := l.Update("p", ratelimit.Patch{Window: new(2 * time.Minute)}); err != nil {
+			t.Fatal(err)
+		}
+		at := take(0).ResetAt
+		clock.Advance(time.Second)
+		if d := take(0); !d.ResetAt.Equal(at) {
+			t.Errorf("%+v: as new at %v, and a second later at %v", p, at, d.ResetAt)
+		}
+	}
+}
+
+// A full bucket that an update has left may have begun an interval at a time that the
+// clock is set back from.
+func TestAnUpdateOfAnIntervalAheadOfTheClock(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1_700_000_000, 0)
+	clock := ratelimittest.NewClock(start)
+	l := ratelimit.New(ratelimit.WithClock(clock))
+	gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{{ID: "p", Algorithm: ratelimit.TokenBucket, Refill: ratelimit.Interval,
+		Limit: 1, Window: time.Minute, Lock: []time.Duration{time.Second, 2 * time.Second}}}})
+	if n := calls(t, gate, 2); n != 1 {
+		t.Fatalf("%d are admitted of 1", n)
+	}
+	clock.Set(start.Add(60*time.Second + 500*time.Millisecond))
+	updateLimit(t, l, 2)
+	clock.Set(start.Add(50 * time.Second))
+	if err := l.Update("p", ratelimit.Patch{Window: new(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if n := calls(t, gate, 3); n != 2 {
+		t.Errorf("%d are admitted of 2", n)
 	}
 }
 

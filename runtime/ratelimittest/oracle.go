@@ -239,7 +239,7 @@ func (h past) retuned(old, p *ratelimit.Policy, now int64) past {
 		return h
 	}
 	charges := h.charges
-	h.charges = nil // of a queue that is empty, there is nothing to know
+	h.charges = nil
 	switch {
 	case queue:
 		if s := charges.sum(old); s.used(t) > 0 {
@@ -260,6 +260,9 @@ func (h past) retuned(old, p *ratelimit.Policy, now int64) past {
 			owed = (owed + g - 1) / g * g
 		}
 		h.charges = history{{at: t, owed: owed, asked: ask(p, 0)}}
+	}
+	if h.charges.sum(p).fresh(t) {
+		h.charges = nil // of a queue that is empty, or a bucket that is full, there is nothing to know
 	}
 	return h
 }
@@ -315,10 +318,17 @@ func (h past) outcome(p *ratelimit.Policy, t int64, a asked, allowed bool) ratel
 			return admits(t+d, a.cost) || fits && h.freshBy(p, s, t+d)
 		}))
 	}
-	if allowed && s.delay != nil {
-		o.Delay = micros(s.delay(t, a))
-	}
+	o.Delay = h.delay(p, t, a, allowed)
 	return o
+}
+
+// delay is how long a call waits for its turn that was decided at t.
+func (h past) delay(p *ratelimit.Policy, t int64, a asked, allowed bool) time.Duration {
+	s := h.born(p, t, a).sum(p)
+	if !allowed || s.delay == nil {
+		return 0
+	}
+	return micros(s.delay(t, a))
 }
 
 // longest is more than any wait.
@@ -428,7 +438,7 @@ func (b *beliefs) decide(now int64, a asked, allowed, charged bool, call int) []
 	says := make([]said, len(b.of))
 	for i, h := range b.of {
 		settled, t := h.settle(b.policy, now)
-		delay := settled.outcome(b.policy, t, a, allowed).Delay
+		delay := settled.delay(b.policy, t, a, allowed)
 		after := settled
 		switch {
 		case a.cost == 0:

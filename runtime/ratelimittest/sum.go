@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
@@ -166,22 +167,38 @@ func product(a, b int64) *big.Int {
 }
 
 // suffixSum is the token bucket by its bound: in every suffix of the history, at
-// most burst + limit * T / window.
+// most burst + limit * T / window. With a call at t, a suffix that begins at c.at keeps
+// to that if
+//
+//	(units + cost - capacity) * window + owed <= limit * (t - c.at)
+//
+// so that the suffix to look at is, for all calls, the one of which units * window +
+// owed + limit * c.at is the most.
 func (h history) suffixSum(p *ratelimit.Policy, latest int64) sum {
 	w := p.Window.Microseconds()
-	s := sum{latest: latest, admits: func(t int64, a asked) bool {
-		units := a.cost
-		if units > a.capacity {
-			return false
-		}
+	most := sync.OnceValue(func() (most *big.Int) {
+		var units int64
 		for _, c := range slices.Backward(h) {
-			units += c.cost
-			over := product(units-a.capacity, w)
-			if over.Add(over, big.NewInt(c.owed)); (c.cost > 0 || c.owed > 0) && over.Cmp(product(p.Limit, t-c.at)) > 0 {
-				return false
+			if units += c.cost; c.cost == 0 && c.owed == 0 {
+				continue // nothing begins here
+			}
+			of := product(units, w)
+			of.Add(of, big.NewInt(c.owed))
+			if of.Add(of, product(p.Limit, c.at)); most == nil || of.Cmp(most) > 0 {
+				most = of
 			}
 		}
-		return true
+		return most
+	})
+	s := sum{latest: latest, admits: func(t int64, a asked) bool {
+		if a.cost > a.capacity {
+			return false
+		}
+		if most() == nil {
+			return true
+		}
+		of := product(a.cost-a.capacity, w)
+		return of.Add(of, most()).Cmp(product(p.Limit, t)) <= 0
 	}}
 	s.fresh = func(t int64) bool { return t >= latest && s.admits(t, ask(p, p.Capacity())) }
 	return s

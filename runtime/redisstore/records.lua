@@ -159,7 +159,7 @@ local function load(op, raw)
   local function wait()
     local w = locked() and r.unlock - op.t or 0
     if not fits(op, rule, r) then w = max(w, earliest(op, rule, r, 0)) end
-    if op.dynamic and not r.blank then
+    if op.dynamic and (r.ahead or not r.blank) then
       -- It is as new by the limit of the call that was charged.
       local clear = clears(op, rule, r) - op.t
       if clear < w and fits(op, rule, blank(op, rule)) then w = clear end

@@ -699,6 +699,33 @@ func TestProcessesReserveTimesOfTheirOwn(t *testing.T) {
 	}
 }
 
+// A key is as new by the limit of the call that was reserved, also before that has come,
+// and a call of another limit is told to wait no longer.
+func TestACallWaitsNoLongerThanForACallOfAnotherLimit(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	full := ratelimit.Op{Policy: &ratelimit.Policy{ID: "full", Algorithm: ratelimit.FixedWindow, Limit: 1, Window: time.Second}, Key: "k", Cost: 1}
+	dynamic := ratelimit.Op{Policy: &ratelimit.Policy{ID: "p", Algorithm: ratelimit.TokenBucket, Dynamic: true, Window: time.Minute}, Key: "k", Cost: 1, Limit: 4}
+	f.at(0)
+	f.take(full)
+	if _, delay := f.reserve(time.Hour, full, dynamic); delay != time.Second {
+		t.Fatalf("comes after %v", delay)
+	}
+	dynamic.Limit, dynamic.Cost = 3, 3
+	// One of 4 a minute comes back in 15 s, one of 3 in 20.
+	if o := f.take(dynamic)[0]; o.Allowed || o.RetryAfter != 16*time.Second || o.ResetAfter != 16*time.Second {
+		t.Errorf("before it has come: %+v", o)
+	}
+	f.at(16*sec - 1)
+	if o := f.take(dynamic)[0]; o.Allowed || o.RetryAfter != time.Microsecond {
+		t.Errorf("before RetryAfter: %+v", o)
+	}
+	f.at(16 * sec)
+	if o := f.take(dynamic)[0]; !o.Allowed {
+		t.Errorf("after RetryAfter: %+v", o)
+	}
+}
+
 // Reservations move with a clock that is set back for good.
 func TestReservationsMoveWithAClockThatIsSetBack(t *testing.T) {
 	t.Parallel()
