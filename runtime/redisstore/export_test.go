@@ -174,7 +174,7 @@ func (s *Store) TakeTogether(ctx context.Context, ops []ratelimit.Op) (errs []er
 			}
 			c.args = args
 		}
-		c.within.start(ctx, s.timeout)
+		c.within.set(ctx, s.timeout)
 		c.done = make(chan struct{})
 		s.inFlight.Add(1)
 		batch = append(batch, c)
@@ -182,7 +182,6 @@ func (s *Store) TakeTogether(ctx context.Context, ops []ratelimit.Op) (errs []er
 	s.sendAll(batch)
 	for _, c := range batch {
 		<-c.done
-		c.within.stop()
 		if c.err == nil {
 			c.err = c.read(c)
 		}

@@ -3,7 +3,9 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -11,55 +13,146 @@ import (
 // maxPipeline is the most commands that are sent together.
 const maxPipeline = 128
 
+// linger is for how long calls wait for others though a lane is free.
+const linger = time.Millisecond
+
 // lanes are the ways to one server on which commands are sent. While all are taken,
 // commands wait, and whoever comes to the end of a lane has those that wait sent
 // together, in the order in which they came.
+//
+// A lane that is free is not taken by fewer commands than there are on each of the
+// others, unless there come no more in a while. Callers that are told together call
+// again one after the other: the first of them would take the lane, and all others wait
+// for the next one. And where all lanes are free, each takes a part. So the server has
+// one part to do while the callers of another one are told.
 type lanes struct {
 	mu      sync.Mutex
-	taken   int64
-	waiting []*command
+	taken   int64       // lanes
+	sent    int64       // commands on them
+	waiting []*command  // for one
+	few     *time.Timer // runs while commands wait though a lane is free
+	alarm   *alarm      // for the next command that waits
 }
 
-// enter takes a lane if one of n is free, else it has c wait for one.
-func (l *lanes) enter(c *command, n int64) bool {
+// enter takes a lane for c alone, or else has c wait for one.
+func (s *Store) enter(l *lanes, c *command) (alone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.taken < n {
+	if len(l.waiting) == 0 && l.taken < s.pipelines && l.sent <= l.taken {
 		l.taken++
+		l.sent++
 		return true
 	}
 	c.done = make(chan struct{})
+	if a := l.alarm; a == nil || a.hasRung() {
+		l.alarm = newAlarm(c.within.at)
+	}
+	if !c.within.at.Before(l.alarm.at) {
+		c.alarm = l.alarm
+	}
 	l.waiting = append(l.waiting, c)
+	s.dispatch(l, false)
 	return false
 }
 
-// next returns the commands that are to be sent on a lane that has come free. If there
-// are none, the lane stays free.
-func (l *lanes) next() []*command {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := min(len(l.waiting), maxPipeline)
-	if n == 0 {
-		l.taken--
-		return nil
+// dispatch has commands that wait sent on lanes that are free, also if they are few if
+// there is no more time. l is locked.
+func (s *Store) dispatch(l *lanes, now bool) {
+	for len(l.waiting) > 0 && l.taken < s.pipelines {
+		if !now && int64(len(l.waiting))*l.taken < l.sent {
+			if l.few == nil {
+				l.few = time.AfterFunc(linger, func() {
+					l.mu.Lock()
+					defer l.mu.Unlock()
+					l.few = nil
+					s.dispatch(l, true)
+				})
+			}
+			return
+		}
+		now = false
+		free := int(s.pipelines - l.taken)
+		n := min((len(l.waiting)+free-1)/free, maxPipeline)
+		batch := l.waiting[:n:n]
+		if l.waiting = l.waiting[n:]; len(l.waiting) == 0 {
+			l.waiting = nil
+		}
+		l.taken++
+		l.sent += int64(n)
+		go s.travel(l, batch)
 	}
-	batch := l.waiting[:n:n]
-	if l.waiting = l.waiting[n:]; len(l.waiting) == 0 {
-		l.waiting = nil
+	if l.few != nil {
+		l.few.Stop()
+		l.few = nil
 	}
-	return batch
+	if l.taken == 0 && l.alarm != nil {
+		// It is for nobody, and those who come next may be in another bubble of
+		// testing/synctest.
+		l.alarm.stop()
+		l.alarm = nil
+	}
 }
 
-// leave gives a lane to the commands that wait for one. The caller does not wait for them.
-func (s *Store) leave(l *lanes) {
-	if batch := l.next(); batch != nil {
-		go func() {
-			for batch != nil {
-				s.sendAll(batch)
-				batch = l.next()
-			}
-		}()
+// travel sends commands, which have a lane.
+func (s *Store) travel(l *lanes, batch []*command) {
+	s.sendAll(batch)
+	// Who has been told is likely to call again, and then is sent with those that wait.
+	runtime.Gosched()
+	s.exit(l, len(batch))
+}
+
+// exit leaves a lane on which there were n commands. The caller does not wait for those
+// that are sent on it next.
+func (s *Store) exit(l *lanes, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken--
+	l.sent -= int64(n)
+	s.dispatch(l, false)
+}
+
+// leave is exit for a command that was alone.
+func (s *Store) leave(l *lanes) { s.exit(l, 1) }
+
+// alarm is a deadline of several commands, of which most have ended before.
+type alarm struct {
+	at    time.Time
+	rings chan struct{} // closed at the time
+	timer *time.Timer
+}
+
+func newAlarm(at time.Time) *alarm {
+	a := &alarm{at: at, rings: make(chan struct{})}
+	a.timer = time.AfterFunc(time.Until(at), func() { close(a.rings) })
+	return a
+}
+
+func (a *alarm) stop() { a.timer.Stop() }
+
+func (a *alarm) hasRung() bool {
+	select {
+	case <-a.rings:
+		return true
+	default:
+		return false
 	}
+}
+
+// waitOnLane is wait for a command whose deadline others may share.
+func (c *command) waitOnLane() error {
+	if c.alarm != nil {
+		select {
+		case <-c.done:
+			return c.err
+		case <-c.within.Context.Done():
+			return c.wait(nil)
+		case <-c.alarm.rings:
+		}
+	}
+	own := deadline{at: c.within.at} // c.within is for whoever sends c
+	own.start()
+	defer own.stop()
+	return c.wait(own.done)
 }
 
 // sendAll sends commands as one pipeline, but for those whose callers have left.
@@ -69,20 +162,22 @@ func (s *Store) sendAll(batch []*command) {
 		client = s.direct
 	}
 	var within deadline
-	within.start(batch[0].within.Context, s.timeout)
+	within.set(batch[0].within.Context, s.timeout)
+	within.start()
 	defer within.stop()
+	now := time.Now()
 	var sent []*command
 	var cmds []redis.Cmder
 	for i := 0; i < len(batch); {
 		c := batch[i]
-		if c.err = c.within.over(); c.err != nil {
+		if c.err = c.within.over(now); c.err != nil {
 			s.ended(c)
 			i++
 			continue
 		}
 		i++
 		if first := i - 1; !s.sharded && c.joins() {
-			for i < len(batch) && batch[i].joins() && batch[i].within.over() == nil {
+			for i < len(batch) && batch[i].joins() && batch[i].within.over(now) == nil {
 				i++
 			}
 			if i-first > 1 {
@@ -137,7 +232,9 @@ func (s *Store) divide(client redis.UniversalClient, c *command) {
 	}
 	for i, part := range c.parts {
 		if c.err == nil && replies[i] == nil {
-			s.send(client, part) // it is rare, and nothing was done
+			// It is rare, and nothing was done.
+			part.within.start()
+			s.send(client, part)
 			continue
 		}
 		if part.err = c.err; c.err == nil {
