@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -211,12 +212,21 @@ func (c *command) joins() bool { return c.text != "" }
 // join returns a command for the calls of several. What becomes of them is found out by
 // divide.
 func join(parts []*command) *command {
-	all := &command{parts: parts, keys: make([]string, len(parts)), args: make([]any, 1, 1+len(parts))}
-	all.args[0] = "M"
+	all := &command{parts: parts, keys: make([]string, len(parts)), args: make([]any, 1, 2)}
+	var texts []string // that differ; those of the calls of one policy are alike
+	which := make([]byte, 1, 1+maxPipeline)
+	which[0] = 'M'
 	for i, c := range parts {
 		all.keys[i] = c.keys[0]
-		all.args = append(all.args, &c.text)
+		n := slices.Index(texts, c.text)
+		if n < 0 {
+			n = len(texts)
+			texts = append(texts, c.text)
+			all.args = append(all.args, c.text)
+		}
+		which = append(which, byte(n+1))
 	}
+	all.args[0] = which
 	return all
 }
 
