@@ -141,7 +141,7 @@ func (s *Store) outcome(c *command) error {
 		if !s.enter(l, c) {
 			return c.waitOnLane()
 		}
-		defer s.leave(l)
+		defer s.exit(l, 1)
 	}
 	c.within.start()
 	if s.direct != nil {

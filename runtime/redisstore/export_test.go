@@ -190,6 +190,20 @@ func (s *Store) TakeTogether(ctx context.Context, ops []ratelimit.Op) (errs []er
 	return errs
 }
 
+// Waiting returns how many commands to s, whose client is of one server, wait for a lane.
+func (s *Store) Waiting() int {
+	l := &s.breakerOf(context.Background(), "").lanes
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting)
+}
+
+// Lingering has commands of s wait for others for as long though a lane is free.
+func (s *Store) Lingering(d time.Duration) *Store {
+	s.linger = d
+	return s
+}
+
 // Leasing has s take leases by the time, in ns, that clock tells.
 func (s *Store) Leasing(n int, τ time.Duration, clock func() int64) *Store {
 	WithLease(n, τ)(s)

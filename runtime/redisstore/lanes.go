@@ -14,8 +14,8 @@ import (
 // maxPipeline is the most commands that are sent together.
 const maxPipeline = 128
 
-// linger is for how long calls wait for others though a lane is free.
-const linger = time.Millisecond
+// defaultLinger is for how long commands wait for others though a lane is free.
+const defaultLinger = time.Millisecond
 
 // lanes are the ways to one server on which commands are sent. While all are taken,
 // commands wait, and whoever comes to the end of a lane has those that wait sent
@@ -28,18 +28,23 @@ const linger = time.Millisecond
 // one part to do while the callers of another one are told.
 type lanes struct {
 	mu      sync.Mutex
-	taken   int64       // lanes
-	sent    int64       // commands on them
-	waiting []*command  // for one
-	few     *time.Timer // runs while commands wait though a lane is free
-	alarm   *alarm      // for the next command that waits
+	taken   int64      // lanes
+	sent    int64      // commands on them
+	waiting []*command // for one
+	alarm   *alarm     // for the next command that waits
+	// later has commands sent though they are few. It runs while they wait for others.
+	later *time.Timer
 }
+
+// areFew reports whether n commands are fewer than each of the lanes that are taken has,
+// if these have about as many each.
+func (l *lanes) areFew(n int) bool { return int64(n+1)*l.taken < l.sent }
 
 // enter takes a lane for c alone, or else has c wait for one.
 func (s *Store) enter(l *lanes, c *command) (alone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) == 0 && l.taken < s.pipelines && l.sent <= l.taken {
+	if len(l.waiting) == 0 && l.taken < s.pipelines && !l.areFew(1) {
 		l.taken++
 		l.sent++
 		return true
@@ -56,22 +61,17 @@ func (s *Store) enter(l *lanes, c *command) (alone bool) {
 	return false
 }
 
-// dispatch has commands that wait sent on lanes that are free, also if they are few if
-// there is no more time. l is locked.
-func (s *Store) dispatch(l *lanes, now bool) {
+// dispatch has commands that wait sent on lanes that are free; few only if others are
+// not waited for. l is locked.
+func (s *Store) dispatch(l *lanes, few bool) {
 	for len(l.waiting) > 0 && l.taken < s.pipelines {
-		if !now && int64(len(l.waiting))*l.taken < l.sent {
-			if l.few == nil {
-				l.few = time.AfterFunc(linger, func() {
-					l.mu.Lock()
-					defer l.mu.Unlock()
-					l.few = nil
-					s.dispatch(l, true)
-				})
+		if !few && l.areFew(len(l.waiting)) {
+			if l.later == nil {
+				l.later = time.AfterFunc(s.linger, func() { s.sendFew(l) })
 			}
 			return
 		}
-		now = false
+		few = false
 		free := int(s.pipelines - l.taken)
 		n := min((len(l.waiting)+free-1)/free, maxPipeline)
 		batch := l.waiting[:n:n]
@@ -82,15 +82,25 @@ func (s *Store) dispatch(l *lanes, now bool) {
 		l.sent += int64(n)
 		go s.travel(l, batch)
 	}
-	if l.few != nil {
-		l.few.Stop()
-		l.few = nil
+	if l.later != nil {
+		l.later.Stop()
+		l.later = nil
 	}
 	if l.taken == 0 && l.alarm != nil {
-		// It is for nobody, and those who come next may be in another bubble of
+		// It is for nobody, and who comes next may be in another bubble of
 		// testing/synctest.
-		l.alarm.stop()
+		l.alarm.timer.Stop()
 		l.alarm = nil
+	}
+}
+
+// sendFew has commands sent that have waited for others for long enough.
+func (s *Store) sendFew(l *lanes) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.later != nil { // else they have been sent just now
+		l.later = nil
+		s.dispatch(l, true)
 	}
 }
 
@@ -112,9 +122,6 @@ func (s *Store) exit(l *lanes, n int) {
 	s.dispatch(l, false)
 }
 
-// leave is exit for a command that was alone.
-func (s *Store) leave(l *lanes) { s.exit(l, 1) }
-
 // alarm is a deadline of several commands, of which most have ended before.
 type alarm struct {
 	at    time.Time
@@ -127,8 +134,6 @@ func newAlarm(at time.Time) *alarm {
 	a.timer = time.AfterFunc(time.Until(at), func() { close(a.rings) })
 	return a
 }
-
-func (a *alarm) stop() { a.timer.Stop() }
 
 func (a *alarm) hasRung() bool {
 	select {
