@@ -90,6 +90,16 @@ func (s *Store) CommonCommand(ops []ratelimit.Op) []any {
 	return append(cmd[:3+len(ops):3+len(ops)], commonArguments(ops)...)
 }
 
+// JoinedCommand is CommonCommand with ops as calls that are sent together.
+func (s *Store) JoinedCommand(ops []ratelimit.Op) []any {
+	var parts []*command
+	for i := range ops {
+		parts = append(parts, commonCommand(s, ops[i:i+1]))
+	}
+	cmd := s.Command("eval", ops)
+	return append(cmd[:3+len(ops):3+len(ops)], join(parts).args...)
+}
+
 // OnceCmd returns args, an EVALSHA or EVAL, as the command that is sent.
 func OnceCmd(args []any) redis.Cmder {
 	return &onceCmd{redis.NewCmd(context.Background(), args...)}
