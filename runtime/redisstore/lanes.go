@@ -56,6 +56,9 @@ func (s *Store) enter(l *lanes, c *command) (alone bool) {
 	if !c.within.at.Before(l.alarm.at) {
 		c.alarm = l.alarm
 	}
+	if l.waiting == nil {
+		l.waiting = make([]*command, 0, l.sent+1) // as many as there were before
+	}
 	l.waiting = append(l.waiting, c)
 	s.dispatch(l, false)
 	return false

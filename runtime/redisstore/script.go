@@ -79,7 +79,11 @@ type onceCmd struct{ *redis.Cmd }
 // call makes c.once the call of a script by name, which is eval or evalsha. Texts are
 // arguments by their address, which takes no allocation.
 func (c *command) call(ctx context.Context, name string, script *string) *onceCmd {
-	all := append(c.words[:0], name, script, len(c.keys))
+	all := c.words[:0]
+	if n := 3 + len(c.keys) + len(c.args); n > len(c.words) {
+		all = make([]any, 0, n)
+	}
+	all = append(all, name, script, len(c.keys))
 	for i := range c.keys {
 		all = append(all, &c.keys[i])
 	}
