@@ -29,6 +29,7 @@ type command struct {
 	left  bool          // by the caller, while it is under way
 	ahead bool          // readCommonReply found calls ahead
 	done  chan struct{} // closed when there is a reply or an error; nil if sent by the caller
+	alarm *alarm        // of a call that waits for a lane; nil if it has to have its own
 	reply any
 	err   error
 
@@ -87,10 +88,9 @@ func (s *Store) ask(ctx context.Context, c *command) error {
 		early, hasty = left < wait, left < s.timeout/10
 		wait = min(wait, left)
 	}
-	c.within.start(ctx, wait)
+	c.within.set(ctx, wait)
 	if s.inFlight.Add(1) > s.maxInFlight {
 		s.inFlight.Add(-1)
-		c.within.stop()
 		c.breaker.untold(c)
 		return s.count(Overload, fmt.Errorf("not asked: %d commands are in flight already", s.maxInFlight))
 	}
@@ -136,18 +136,15 @@ func (s *Store) ask(ctx context.Context, c *command) error {
 
 // outcome has c sent, and returns by its deadline. The reply is set if it returns nil.
 func (s *Store) outcome(c *command) error {
-	switch l := &c.breaker.lanes; {
-	case s.pipelines > 0 && c.args != nil && c.script == nil:
-		if !l.enter(c, s.pipelines) {
-			return c.wait()
+	if s.pipelines > 0 && c.args != nil && c.script == nil {
+		l := &c.breaker.lanes
+		if !s.enter(l, c) {
+			return c.waitOnLane()
 		}
-		// Nobody waits for a lane: as a command by itself.
-		defer s.leave(l)
-		if s.direct != nil {
-			s.send(s.direct, c)
-			return c.err
-		}
-	case s.direct != nil:
+		defer s.exit(l, 1)
+	}
+	c.within.start()
+	if s.direct != nil {
 		s.send(s.direct, c)
 		return c.err
 	}
@@ -158,15 +155,15 @@ func (s *Store) outcome(c *command) error {
 	default:
 		go s.work(c)
 	}
-	return c.wait()
+	return c.wait(c.within.done)
 }
 
-// wait waits for c, which is sent by another goroutine, until its deadline.
-func (c *command) wait() error {
+// wait waits for c, which is sent by another goroutine, until it is late.
+func (c *command) wait(late <-chan struct{}) error {
 	err := context.DeadlineExceeded
 	select {
 	case <-c.done:
-	case <-c.within.Done():
+	case <-late:
 	case <-c.within.Context.Done():
 		err = c.within.Context.Err()
 	}

@@ -13,8 +13,9 @@
 --          cost (4). Between them a bucket has w (7) and l (4), the time in which a unit
 --          refills in lowest terms, and the debts q (7) and r (4) of an empty one and of
 --          the cost; a log has the width of its times (1). For these see plain.lua.
---          Or M, and then such strings that are calls of one limit each, which are
---          decided one after the other.
+--          Or first M and a byte for each key, and then such strings: the keys are calls
+--          of one limit each, which are decided one after the other, and the byte tells
+--          by which of the strings, from 1 on.
 -- Reply    of the latter, one string for each key, the string itself if there is one
 --          call of one limit. Nothing for what is rare among many calls, and not done.
 --          Where the call is charged: the new state of a bucket, or an integer, its q,
@@ -28,31 +29,44 @@ local KEYS, ARGV = KEYS, ARGV
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
--- Writes a state that lives for some microseconds. Large numbers are written out, as
--- Redis might write them with an exponent.
-local function write(i, state, life)
-  life = math.ceil(life / 1000)
-  redis.call('SET', KEYS[i], state, 'PX', life < 1000000 and life or string.format('%.0f', life))
-end
-
 local tag = ARGV[1] and ARGV[1]:byte()
 if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
+  local call, pcall, format = redis.call, redis.pcall, string.format
   local pack, unpack = struct.pack, struct.unpack
   local many, several = tag == 77, #KEYS > 1
-  local offset, all = many and 1 or 0, several and not many
-  local admitted, rare = true, #KEYS + offset ~= #ARGV or #KEYS == 0
-  local charged, free, states, lives -- the first two are replies where the call is charged, and where it is not
+  local all = several and not many
+  local which = many and {ARGV[1]:byte(2, -1)}
+  -- Times to live are written out, as Redis might write large numbers with an exponent.
+  -- %d is faster, but may be of 32 bits.
+  local admitted, rare = true, #KEYS ~= (many and #which or #ARGV)
+  -- The replies where the call is charged and where it is not, and what is written then;
+  -- of a limit that admits the call, free is one of two numbers in the latter reply.
+  local charged, free, rest, states, lives
   if many or several then charged = {} end
-  if all then free, states, lives = {}, {}, {} end
+  if all then free, rest, states, lives = {}, {}, {}, {} end
+  -- What known, an argument, says, and its tag if that makes sense.
+  local known, kind, w, l, fullq, fullr, costq, costr, limit, window, cost, width, _
   for i = 1, rare and 0 or #KEYS do repeat
-    local arg = ARGV[i + offset]
-    local raw = redis.pcall('GET', KEYS[i])
+    local arg = ARGV[many and which[i] + 1 or i]
+    if arg ~= known then
+      known, kind, tag = arg, nil, arg and arg:byte()
+      if tag == 66 and #arg == 53 then
+        _, w, l, fullq, fullr, costq, costr = unpack('>BI7I4I7I4I7I4', arg)
+        if l >= 1 and fullr < l and costr < l and fullq <= 316224000000000 and costq + costr > 0 and costq <= fullq then kind = tag end
+      elseif tag == 70 and #arg == 20 or tag == 76 and #arg == 21 then
+        limit, window, _, cost = unpack('>I4I7I4I4', arg, #arg - 18)
+        width = tag == 76 and arg:byte(2) or 3
+        if limit >= 1 and window >= 1 and window <= 316224000000000 and cost >= 1 and cost <= limit
+          and width >= 3 and width <= 7 then
+          kind = tag
+        end
+      end
+    end
+    if not kind then rare = true break end
+    local raw = pcall('GET', KEYS[i])
     local state, life, reply, refusal
-    if many or several then tag = arg:byte() end
-    if tag == 66 and #arg == 53 then
-      local _, w, l, fullq, fullr, q, r = unpack('>BI7I4I7I4I7I4', arg)
-      if l < 1 or fullr >= l or r >= l or fullq > 316224000000000 or q + r == 0 or q > fullq then rare = true break end
-      local oldq, oldr = 0, 0
+    if kind == 66 then
+      local q, r, oldq, oldr = costq, costr, 0, 0
       if raw then
         if #raw ~= 30 then rare = true break end
         local tag0, last, q0, r0, w0, l0 = unpack('>BI7I7I4I7I4', raw)
@@ -75,11 +89,9 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
       else
         state, life = pack('>BI7I7I4I7I4', 66, now, q, r, w, l), r > 0 and q + 1 or q
         reply = r > 0 and state or q
-        if all then free[i] = pack('>BI7I4', 97, oldq, oldr) end
+        if all then free[i], rest[i] = oldq, oldr end
       end
-    elseif tag == 70 and #arg == 20 then
-      local _, limit, window, capacity, cost = unpack('>BI4I7I4I4', arg)
-      if limit < 1 or window < 1 or window > 316224000000000 or cost < 1 or cost > limit then rare = true break end
+    elseif kind == 70 then
       local start, used = now, 0
       if raw then
         if #raw ~= 12 then rare = true break end
@@ -96,15 +108,10 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
       else
         state, life = pack('>BI7I4', 70, start, used + cost), left
         reply = pack('>BI4I7', 87, used + cost, left)
-        if all then free[i] = pack('>BI4I7', 118, used, used > 0 and left or 0) end
+        if all then free[i], rest[i] = used, used > 0 and left or 0 end
       end
-    elseif tag == 76 and #arg == 21 then
-      local _, width, limit, window, capacity, cost = unpack('>BBI4I7I4I4', arg)
-      if width < 3 or width > 7 or limit < 1 or window < 1 or window > 316224000000000 or cost < 1 or cost > limit then
-        rare = true
-        break
-      end
-      local size, format = width + 2, '>I' .. width .. 'I2'
+    else
+      local size, entry = width + 2, '>I' .. width .. 'I2'
       local used, last, sum, before, body, gap = 0, 0, 0, 0, '', 0
       if raw then
         if #raw < 11 then rare = true break end
@@ -117,7 +124,7 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
         end
         local modulus = 256 ^ width
         if modulus > 4503599627370496 then modulus = 4503599627370496 end
-        last, sum = unpack(format, raw, 12 + (count - 1) * size)
+        last, sum = unpack(entry, raw, 12 + (count - 1) * size)
         used = sum >= before and sum - before or sum - before + 65536
         if last >= modulus or used < count or used > 4096 then rare = true break end
         gap = now - newest
@@ -125,13 +132,13 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
         local first, high = 1, count
         while first <= high do
           local middle = (first + high - (first + high) % 2) / 2
-          local age = last - unpack(format, raw, 12 + (middle - 1) * size)
+          local age = last - unpack(entry, raw, 12 + (middle - 1) * size)
           if age < 0 then age = age + modulus end
           if gap + age < window then high = middle - 1 else first = middle + 1 end
         end
         if first > 1 then
           local _
-          _, before = unpack(format, raw, 12 + (first - 2) * size)
+          _, before = unpack(entry, raw, 12 + (first - 2) * size)
           used = sum >= before and sum - before or sum - before + 65536
         end
         if used + cost > limit then
@@ -140,11 +147,11 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
           high = count
           while low <= high do
             local middle = (low + high - (low + high) % 2) / 2
-            local _, upto = unpack(format, raw, 12 + (middle - 1) * size)
+            local _, upto = unpack(entry, raw, 12 + (middle - 1) * size)
             local units = upto >= before and upto - before or upto - before + 65536
             if units >= excess then high = middle - 1 else low = middle + 1 end
           end
-          local age = last - unpack(format, raw, 12 + (low - 1) * size)
+          local age = last - unpack(entry, raw, 12 + (low - 1) * size)
           if age < 0 then age = age + modulus end
           refusal = pack('>BI4I7I7', 119, used, window - gap, window - gap - age)
         elseif used > 0 then
@@ -156,19 +163,16 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
         end
       end
       if not refusal then
-        state = pack('>BBI7I2', 76, width, now, before) .. body .. pack(format, last, math.fmod(sum + cost, 65536))
+        state = pack('>BBI7I2', 76, width, now, before) .. body .. pack(entry, last, math.fmod(sum + cost, 65536))
         life, reply = window, used + cost
-        if all then free[i] = pack('>BI4I7', 118, used, used > 0 and window - gap or 0) end
+        if all then free[i], rest[i] = used, used > 0 and window - gap or 0 end
       end
-    else
-      rare = true
-      break
     end
     if all then
       admitted = admitted and not refusal
       free[i], charged[i], states[i], lives[i] = refusal or free[i], reply, state, life
     else
-      if state then write(i, state, life) end
+      if state then call('SET', KEYS[i], state, 'PX', format(life < 2147483647000 and '%d' or '%.0f', math.ceil(life / 1000))) end
       if not many then return reply or refusal end
       charged[i] = reply or refusal
     end
@@ -180,9 +184,15 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
   end
   if not rare then
     if not all then return charged end
+    for i = 1, admitted and 0 or #KEYS do
+      if rest[i] then
+        free[i] = ARGV[i]:byte() == 66 and pack('>BI7I4', 97, free[i], rest[i]) or pack('>BI4I7', 118, free[i], rest[i])
+      end
+    end
     if not admitted then return free end
     for i = 1, #KEYS do
-      write(i, states[i], lives[i])
+      local life = lives[i]
+      call('SET', KEYS[i], states[i], 'PX', format(life < 2147483647000 and '%d' or '%.0f', math.ceil(life / 1000)))
     end
     return charged
   end

@@ -167,8 +167,30 @@ func TestRD03ABadArgumentOfACommonCallIsAnError(t *testing.T) {
 	expectRefused("an argument more", append(cmd, cmd[len(cmd)-1]))
 	cmd[2] = "0"
 	expectRefused("no keys", cmd)
+	joined := func(change func([]byte) []byte) []any {
+		cmd := store.JoinedCommand(ops)
+		cmd[first] = change(cmd[first].([]byte))
+		return cmd
+	}
+	expectRefused("a byte for more calls than there are", joined(func(b []byte) []byte { return append(b, 1) }))
+	expectRefused("a byte for fewer", joined(func(b []byte) []byte { return b[:len(b)-1] }))
+	expectRefused("no byte", joined(func(b []byte) []byte { return b[:1] }))
+	for _, which := range []byte{0, byte(len(ops) + 1), 255} {
+		// Nothing is done for calls whose argument is none.
+		cmd := joined(func(b []byte) []byte { return append([]byte{'M'}, slices.Repeat([]byte{which}, len(ops))...) })
+		reply, err := client.Do(ctx, cmd...).Slice()
+		if err != nil || !slices.Equal(reply, make([]any, len(ops))) {
+			t.Errorf("calls by argument %d: %v, error %v, want a reply of nils", which, reply, err)
+		}
+		if n, err := client.DBSize(ctx).Result(); n != 0 || err != nil {
+			t.Fatalf("calls by argument %d: %d keys were written, %v", which, n, err)
+		}
+	}
 	if err := client.Do(ctx, store.CommonCommand(ops)...).Err(); err != nil {
 		t.Errorf("the arguments as they are: %v", err)
+	}
+	if reply, err := client.Do(ctx, store.JoinedCommand(ops)...).Slice(); err != nil || slices.Contains(reply, nil) {
+		t.Errorf("the arguments as they are, of calls: %v, error %v", reply, err)
 	}
 }
 

@@ -15,18 +15,27 @@ type deadline struct {
 	done  chan struct{}
 }
 
-// start makes d a child of ctx that is done after a time. The caller ends it by stop.
-// Its timer is not used again: in a bubble of testing/synctest a timer stays there.
-func (d *deadline) start(ctx context.Context, after time.Duration) {
+// set makes d a child of ctx that is over after a time. It is not done then, unless it
+// is started.
+func (d *deadline) set(ctx context.Context, after time.Duration) {
 	d.Context = ctx
 	d.at = time.Now().Add(after)
+}
+
+// start has d be done when it is over. The caller ends that by stop. Its timer is not
+// used again: in a bubble of testing/synctest a timer stays there.
+func (d *deadline) start() {
 	d.done = make(chan struct{})
-	d.timer = time.AfterFunc(after, d.end)
+	d.timer = time.AfterFunc(time.Until(d.at), d.end)
 }
 
 func (d *deadline) end() { close(d.done) }
 
-func (d *deadline) stop() { d.timer.Stop() }
+func (d *deadline) stop() {
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+}
 
 // Deadline implements [context.Context].
 func (d *deadline) Deadline() (time.Time, bool) { return d.at, true }
@@ -44,10 +53,10 @@ func (d *deadline) Err() error {
 	}
 }
 
-// over tells why nobody waits any more, if so.
-func (d *deadline) over() error {
-	if err := d.Err(); err != nil {
-		return err
+// over tells why nobody waits any more at a time, if so. It need not be started.
+func (d *deadline) over(now time.Time) error {
+	if !now.Before(d.at) {
+		return context.DeadlineExceeded
 	}
 	return d.Context.Err()
 }

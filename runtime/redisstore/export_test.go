@@ -90,6 +90,16 @@ func (s *Store) CommonCommand(ops []ratelimit.Op) []any {
 	return append(cmd[:3+len(ops):3+len(ops)], commonArguments(ops)...)
 }
 
+// JoinedCommand is CommonCommand with ops as calls that are sent together.
+func (s *Store) JoinedCommand(ops []ratelimit.Op) []any {
+	var parts []*command
+	for i := range ops {
+		parts = append(parts, commonCommand(s, ops[i:i+1]))
+	}
+	cmd := s.Command("eval", ops)
+	return append(cmd[:3+len(ops):3+len(ops)], join(parts).args...)
+}
+
 // OnceCmd returns args, an EVALSHA or EVAL, as the command that is sent.
 func OnceCmd(args []any) redis.Cmder {
 	return &onceCmd{redis.NewCmd(context.Background(), args...)}
@@ -174,7 +184,7 @@ func (s *Store) TakeTogether(ctx context.Context, ops []ratelimit.Op) (errs []er
 			}
 			c.args = args
 		}
-		c.within.start(ctx, s.timeout)
+		c.within.set(ctx, s.timeout)
 		c.done = make(chan struct{})
 		s.inFlight.Add(1)
 		batch = append(batch, c)
@@ -182,13 +192,26 @@ func (s *Store) TakeTogether(ctx context.Context, ops []ratelimit.Op) (errs []er
 	s.sendAll(batch)
 	for _, c := range batch {
 		<-c.done
-		c.within.stop()
 		if c.err == nil {
 			c.err = c.read(c)
 		}
 		errs = append(errs, c.err)
 	}
 	return errs
+}
+
+// Waiting returns how many commands to s, whose client is of one server, wait for a lane.
+func (s *Store) Waiting() int {
+	l := &s.breakerOf(context.Background(), "").lanes
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting)
+}
+
+// Lingering has commands of s wait for others for as long though a lane is free.
+func (s *Store) Lingering(d time.Duration) *Store {
+	s.linger = d
+	return s
 }
 
 // Leasing has s take leases by the time, in ns, that clock tells.

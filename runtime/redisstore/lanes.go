@@ -3,7 +3,10 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -11,55 +14,154 @@ import (
 // maxPipeline is the most commands that are sent together.
 const maxPipeline = 128
 
+// defaultLinger is for how long commands wait for others though a lane is free.
+const defaultLinger = time.Millisecond
+
 // lanes are the ways to one server on which commands are sent. While all are taken,
 // commands wait, and whoever comes to the end of a lane has those that wait sent
 // together, in the order in which they came.
+//
+// A lane that is free is not taken by fewer commands than there are on each of the
+// others, unless there come no more in a while. Callers that are told together call
+// again one after the other: the first of them would take the lane, and all others wait
+// for the next one. And where all lanes are free, each takes a part. So the server has
+// one part to do while the callers of another one are told.
 type lanes struct {
 	mu      sync.Mutex
-	taken   int64
-	waiting []*command
+	taken   int64      // lanes
+	sent    int64      // commands on them
+	waiting []*command // for one
+	alarm   *alarm     // for the next command that waits
+	// later has commands sent though they are few. It runs while they wait for others.
+	later *time.Timer
 }
 
-// enter takes a lane if one of n is free, else it has c wait for one.
-func (l *lanes) enter(c *command, n int64) bool {
+// areFew reports whether n commands are fewer than each of the lanes that are taken has,
+// if these have about as many each.
+func (l *lanes) areFew(n int) bool { return int64(n+1)*l.taken < l.sent }
+
+// enter takes a lane for c alone, or else has c wait for one.
+func (s *Store) enter(l *lanes, c *command) (alone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.taken < n {
+	if len(l.waiting) == 0 && l.taken < s.pipelines && !l.areFew(1) {
 		l.taken++
+		l.sent++
 		return true
 	}
 	c.done = make(chan struct{})
+	if a := l.alarm; a == nil || a.hasRung() {
+		l.alarm = newAlarm(c.within.at)
+	}
+	if !c.within.at.Before(l.alarm.at) {
+		c.alarm = l.alarm
+	}
+	if l.waiting == nil {
+		l.waiting = make([]*command, 0, l.sent+1) // as many as there were before
+	}
 	l.waiting = append(l.waiting, c)
+	s.dispatch(l, false)
 	return false
 }
 
-// next returns the commands that are to be sent on a lane that has come free. If there
-// are none, the lane stays free.
-func (l *lanes) next() []*command {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := min(len(l.waiting), maxPipeline)
-	if n == 0 {
-		l.taken--
-		return nil
+// dispatch has commands that wait sent on lanes that are free; few only if others are
+// not waited for. l is locked.
+func (s *Store) dispatch(l *lanes, few bool) {
+	for len(l.waiting) > 0 && l.taken < s.pipelines {
+		if !few && l.areFew(len(l.waiting)) {
+			if l.later == nil {
+				l.later = time.AfterFunc(s.linger, func() { s.sendFew(l) })
+			}
+			return
+		}
+		few = false
+		free := int(s.pipelines - l.taken)
+		n := min((len(l.waiting)+free-1)/free, maxPipeline)
+		batch := l.waiting[:n:n]
+		if l.waiting = l.waiting[n:]; len(l.waiting) == 0 {
+			l.waiting = nil
+		}
+		l.taken++
+		l.sent += int64(n)
+		go s.travel(l, batch)
 	}
-	batch := l.waiting[:n:n]
-	if l.waiting = l.waiting[n:]; len(l.waiting) == 0 {
-		l.waiting = nil
+	if l.later != nil {
+		l.later.Stop()
+		l.later = nil
 	}
-	return batch
+	if l.taken == 0 && l.alarm != nil {
+		// It is for nobody, and who comes next may be in another bubble of
+		// testing/synctest.
+		l.alarm.timer.Stop()
+		l.alarm = nil
+	}
 }
 
-// leave gives a lane to the commands that wait for one. The caller does not wait for them.
-func (s *Store) leave(l *lanes) {
-	if batch := l.next(); batch != nil {
-		go func() {
-			for batch != nil {
-				s.sendAll(batch)
-				batch = l.next()
-			}
-		}()
+// sendFew has commands sent that have waited for others for long enough.
+func (s *Store) sendFew(l *lanes) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.later != nil { // else they have been sent just now
+		l.later = nil
+		s.dispatch(l, true)
 	}
+}
+
+// travel sends commands, which have a lane.
+func (s *Store) travel(l *lanes, batch []*command) {
+	s.sendAll(batch)
+	// Who has been told is likely to call again, and then is sent with those that wait.
+	runtime.Gosched()
+	s.exit(l, len(batch))
+}
+
+// exit leaves a lane on which there were n commands. The caller does not wait for those
+// that are sent on it next.
+func (s *Store) exit(l *lanes, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken--
+	l.sent -= int64(n)
+	s.dispatch(l, false)
+}
+
+// alarm is a deadline of several commands, of which most have ended before.
+type alarm struct {
+	at    time.Time
+	rings chan struct{} // closed at the time
+	timer *time.Timer
+}
+
+func newAlarm(at time.Time) *alarm {
+	a := &alarm{at: at, rings: make(chan struct{})}
+	a.timer = time.AfterFunc(time.Until(at), func() { close(a.rings) })
+	return a
+}
+
+func (a *alarm) hasRung() bool {
+	select {
+	case <-a.rings:
+		return true
+	default:
+		return false
+	}
+}
+
+// waitOnLane is wait for a command whose deadline others may share.
+func (c *command) waitOnLane() error {
+	if c.alarm != nil {
+		select {
+		case <-c.done:
+			return c.err
+		case <-c.within.Context.Done():
+			return c.wait(nil)
+		case <-c.alarm.rings:
+		}
+	}
+	own := deadline{at: c.within.at} // c.within is for whoever sends c
+	own.start()
+	defer own.stop()
+	return c.wait(own.done)
 }
 
 // sendAll sends commands as one pipeline, but for those whose callers have left.
@@ -69,20 +171,22 @@ func (s *Store) sendAll(batch []*command) {
 		client = s.direct
 	}
 	var within deadline
-	within.start(batch[0].within.Context, s.timeout)
+	within.set(batch[0].within.Context, s.timeout)
+	within.start()
 	defer within.stop()
+	now := time.Now()
 	var sent []*command
 	var cmds []redis.Cmder
 	for i := 0; i < len(batch); {
 		c := batch[i]
-		if c.err = c.within.over(); c.err != nil {
+		if c.err = c.within.over(now); c.err != nil {
 			s.ended(c)
 			i++
 			continue
 		}
 		i++
 		if first := i - 1; !s.sharded && c.joins() {
-			for i < len(batch) && batch[i].joins() && batch[i].within.over() == nil {
+			for i < len(batch) && batch[i].joins() && batch[i].within.over(now) == nil {
 				i++
 			}
 			if i-first > 1 {
@@ -116,12 +220,21 @@ func (c *command) joins() bool { return c.text != "" }
 // join returns a command for the calls of several. What becomes of them is found out by
 // divide.
 func join(parts []*command) *command {
-	all := &command{parts: parts, keys: make([]string, len(parts)), args: make([]any, 1, 1+len(parts))}
-	all.args[0] = "M"
+	all := &command{parts: parts, keys: make([]string, len(parts)), args: make([]any, 1, 2)}
+	var texts []string // that differ; those of the calls of one policy are alike
+	which := make([]byte, 1, 1+maxPipeline)
+	which[0] = 'M'
 	for i, c := range parts {
 		all.keys[i] = c.keys[0]
-		all.args = append(all.args, &c.text)
+		n := slices.Index(texts, c.text)
+		if n < 0 {
+			n = len(texts)
+			texts = append(texts, c.text)
+			all.args = append(all.args, c.text)
+		}
+		which = append(which, byte(n+1))
 	}
+	all.args[0] = which
 	return all
 }
 
@@ -137,7 +250,9 @@ func (s *Store) divide(client redis.UniversalClient, c *command) {
 	}
 	for i, part := range c.parts {
 		if c.err == nil && replies[i] == nil {
-			s.send(client, part) // it is rare, and nothing was done
+			// It is rare, and nothing was done.
+			part.within.start()
+			s.send(client, part)
 			continue
 		}
 		if part.err = c.err; c.err == nil {

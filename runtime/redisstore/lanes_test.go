@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -113,6 +114,159 @@ func TestCallsThatWaitForALaneAreSentTogether(t *testing.T) {
 	if n := store.Stats().InFlight; n != 0 {
 		t.Errorf("%d commands are in flight at the end", n)
 	}
+}
+
+// gatekeeper is a hook that holds commands until they are let go.
+type gatekeeper struct {
+	mu   sync.Mutex
+	held []held
+}
+
+type held struct {
+	keys int
+	open chan struct{}
+}
+
+func (*gatekeeper) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (g *gatekeeper) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			h := held{cmd.Args()[2].(int), make(chan struct{})}
+			g.mu.Lock()
+			g.held = append(g.held, h)
+			g.mu.Unlock()
+			<-h.open
+		}
+		return next(ctx, cmd)
+	}
+}
+func (*gatekeeper) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// keys returns of how many keys the commands are that are held.
+func (g *gatekeeper) keys() (all []int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, h := range g.held {
+		all = append(all, h.keys)
+	}
+	return all
+}
+
+// let lets the i-th command go.
+func (g *gatekeeper) let(i int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.held[i].open)
+	g.held = slices.Delete(g.held, i, i+1)
+}
+
+func TestLanesHaveAboutAsManyCallsEach(t *testing.T) {
+	t.Parallel()
+	for _, lingering := range []time.Duration{time.Hour, time.Millisecond} {
+		s := startServer(t)
+		if err := redisstore.New(connect(t, s.addr)).Take(context.Background(), oneOp("first")); err != nil { // which has the script loaded
+			t.Fatal(err)
+		}
+		client := redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true, ReadTimeout: 10 * time.Second})
+		t.Cleanup(func() { client.Close() })
+		keeper := new(gatekeeper)
+		client.AddHook(keeper)
+		store := redisstore.New(client, redisstore.WithTimeout(10*time.Second), redisstore.WithPipelines(2)).Lingering(lingering)
+		var callers sync.WaitGroup
+		under := 0
+		come := func(n int) {
+			t.Helper()
+			for range n {
+				callers.Go(func() {
+					if err := store.Take(context.Background(), oneOp(fmt.Sprint("k", prefixes.Add(1)))); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			under += n
+			until(t, 5*time.Second, func() bool {
+				all := store.Waiting()
+				for _, n := range keeper.keys() {
+					all += n
+				}
+				return all == under
+			})
+		}
+		let := func(i int) {
+			under -= keeper.keys()[i]
+			keeper.let(i)
+		}
+		expect := func(what string, want ...int) {
+			t.Helper()
+			got := keeper.keys()
+			for end := time.Now().Add(5 * time.Second); !slices.Equal(got, want) && time.Now().Before(end); got = keeper.keys() {
+				time.Sleep(time.Millisecond)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: commands of %d calls are under way, want %d", what, got, want)
+			}
+		}
+		come(1)
+		come(1)
+		expect("two calls", 1, 1)
+		come(8)
+		expect("eight more, with all lanes taken", 1, 1)
+		let(0)
+		expect("and one free", 1, 8)
+		let(0)
+		expect("one lane is free", 8)
+		if lingering < time.Hour {
+			come(1)
+			expect("a call beside eight, after a while", 8, 1)
+			let(1)
+			let(0)
+			callers.Wait()
+			continue
+		}
+		come(4)
+		expect("four beside eight wait", 8)
+		come(3)
+		expect("seven beside eight do not", 8, 7)
+		come(5)
+		expect("both lanes are taken", 8, 7)
+		let(0)
+		expect("five beside seven wait", 7)
+		let(0)
+		until(t, 5*time.Second, func() bool { return len(keeper.keys()) == 2 })
+		if got := keeper.keys(); !slices.Equal(got, []int{3, 2}) && !slices.Equal(got, []int{2, 3}) {
+			t.Fatalf("with all lanes free, commands of %d calls are under way, want 3 and 2", got)
+		}
+		let(0)
+		let(0)
+		callers.Wait()
+	}
+}
+
+// Calls that wait share a deadline, but none leaves before its own.
+func TestCallsThatWaitForALaneLeaveAtTheirDeadlines(t *testing.T) {
+	t.Parallel()
+	const timeout = 400 * time.Millisecond
+	s := startServer(t)
+	store := redisstore.New(connect(t, s.addr), redisstore.WithTimeout(timeout), redisstore.WithPipelines(1), redisstore.WithBreaker(1000), quiet)
+	until(t, 10*time.Second, func() bool { return store.Take(context.Background(), oneOp("first")) == nil })
+	s.signal(t, syscall.SIGSTOP)
+	defer s.signal(t, syscall.SIGCONT)
+	var callers sync.WaitGroup
+	for range 4 {
+		for range 5 {
+			callers.Go(func() {
+				start := time.Now()
+				err := store.Take(context.Background(), oneOp("k"))
+				if took := time.Since(start); classOf(err) != redisstore.Timeout || took < timeout || took > timeout+time.Second {
+					t.Errorf("error %v after %v", err, took)
+				}
+			})
+		}
+		time.Sleep(timeout / 8)
+	}
+	callers.Wait()
 }
 
 func TestACallThatLeftALaneIsNotSent(t *testing.T) {

@@ -162,8 +162,9 @@ type Store struct {
 	timeout     time.Duration
 	maxInFlight int64
 	threshold   int64
-	pipelines   int64        // of a server that are under way at a time; 0: none are made
-	logger      *slog.Logger // nil: the default one
+	pipelines   int64         // of a server that are under way at a time; 0: none are made
+	linger      time.Duration // see lanes
+	logger      *slog.Logger  // nil: the default one
 
 	inFlight atomic.Int64
 	idle     chan *command // to goroutines that wait for one
@@ -245,9 +246,11 @@ func WithBreaker(n int) Option {
 
 // WithPipelines bounds the number of round trips to a server that are under way at a
 // time: calls that come while there are n wait until one of them ends, and are then sent
-// together, in the order in which they came. Nothing waits for more calls to come, so
-// where there are fewer than n at a time, nothing changes. A call then costs both sides a
-// fraction of what it costs by itself, and takes up to the time of two round trips.
+// together, in the order in which they came. With n above 1, they also wait while they are
+// fewer than each of the round trips under way has, but for a millisecond at most, so that
+// all have about as many. Where there are no more than n calls at a time, none waits. A
+// call costs both sides a fraction of what it costs by itself, and takes up to the time of
+// two round trips.
 //
 // The default is that calls do not wait for others, also for values below 1.
 func WithPipelines(n int) Option {
@@ -286,6 +289,7 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 		timeout:     defaultTimeout,
 		maxInFlight: DefaultMaxInFlight,
 		threshold:   DefaultBreaker,
+		linger:      defaultLinger,
 		idle:        make(chan *command),
 		failures:    make(map[Class]*atomic.Int64),
 		started:     time.Now(),

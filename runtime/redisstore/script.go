@@ -77,9 +77,13 @@ func (s *script) run(ctx context.Context, client redis.UniversalClient, c *comma
 type onceCmd struct{ *redis.Cmd }
 
 // call makes c.once the call of a script by name, which is eval or evalsha. Texts are
-// arguments by their address, which takes no allocation.
-func (c *command) call(ctx context.Context, name string, script *string) *onceCmd {
-	all := append(c.words[:0], name, script, len(c.keys))
+// arguments by their address, which takes no allocation, as the constant name does not.
+func (c *command) call(ctx context.Context, name any, script *string) *onceCmd {
+	all := c.words[:0]
+	if n := 3 + len(c.keys) + len(c.args); n > len(c.words) {
+		all = make([]any, 0, n)
+	}
+	all = append(all, name, script, len(c.keys))
 	for i := range c.keys {
 		all = append(all, &c.keys[i])
 	}
