@@ -137,6 +137,10 @@ func (s settings) measureMany(r *result, all []contestant, keys []string) {
 				ops = append(ops, onKeys(allow, order))
 			}
 		}
+		for i, op := range ops {
+			s.at("%s: waking %d of %d", what, i+1, len(ops))
+			wake(op)
+		}
 		return s.compare(what, ops)
 	}
 	for i, f := range inOrder("a million keys, uniform", uniformOrder()) {
