@@ -208,12 +208,6 @@ func (s *Store) Waiting() int {
 	return len(l.waiting)
 }
 
-// Lingering has commands of s wait for others for as long though a lane is free.
-func (s *Store) Lingering(d time.Duration) *Store {
-	s.linger = d
-	return s
-}
-
 // Leasing has s take leases by the time, in ns, that clock tells.
 func (s *Store) Leasing(n int, τ time.Duration, clock func() int64) *Store {
 	WithLease(n, τ)(s)

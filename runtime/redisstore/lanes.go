@@ -14,18 +14,15 @@ import (
 // maxPipeline is the most commands that are sent together.
 const maxPipeline = 128
 
-// defaultLinger is for how long commands wait for others though a lane is free.
-const defaultLinger = time.Millisecond
-
 // lanes are the ways to one server on which commands are sent. While all are taken,
 // commands wait, and whoever comes to the end of a lane has those that wait sent
 // together, in the order in which they came.
 //
-// A lane that is free is not taken by fewer commands than there are on each of the
-// others, unless there come no more in a while. Callers that are told together call
-// again one after the other: the first of them would take the lane, and all others wait
-// for the next one. And where all lanes are free, each takes a part. So the server has
-// one part to do while the callers of another one are told.
+// If the Store lingers, a lane that is free is not taken by fewer commands than there are
+// on each of the others, unless there come no more in a while. Callers that are told
+// together call again one after the other: the first of them would take the lane, and all
+// others wait for the next one. And where all lanes are free, each takes a part. So the
+// server has one part to do while the callers of another one are told.
 type lanes struct {
 	mu      sync.Mutex
 	taken   int64      // lanes
@@ -36,15 +33,15 @@ type lanes struct {
 	later *time.Timer
 }
 
-// areFew reports whether n commands are fewer than each of the lanes that are taken has,
-// if these have about as many each.
-func (l *lanes) areFew(n int) bool { return int64(n+1)*l.taken < l.sent }
+// areFew reports whether n commands are to wait for others: they are fewer than each of
+// the lanes that are taken has, if these have about as many each.
+func (s *Store) areFew(l *lanes, n int) bool { return s.linger > 0 && int64(n+1)*l.taken < l.sent }
 
 // enter takes a lane for c alone, or else has c wait for one.
 func (s *Store) enter(l *lanes, c *command) (alone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) == 0 && l.taken < s.pipelines && !l.areFew(1) {
+	if len(l.waiting) == 0 && l.taken < s.pipelines && !s.areFew(l, 1) {
 		l.taken++
 		l.sent++
 		return true
@@ -68,7 +65,7 @@ func (s *Store) enter(l *lanes, c *command) (alone bool) {
 // not waited for. l is locked.
 func (s *Store) dispatch(l *lanes, few bool) {
 	for len(l.waiting) > 0 && l.taken < s.pipelines {
-		if !few && l.areFew(len(l.waiting)) {
+		if !few && s.areFew(l, len(l.waiting)) {
 			if l.later == nil {
 				l.later = time.AfterFunc(s.linger, func() { s.sendFew(l) })
 			}

@@ -163,7 +163,7 @@ type Store struct {
 	maxInFlight int64
 	threshold   int64
 	pipelines   int64         // of a server that are under way at a time; 0: none are made
-	linger      time.Duration // see lanes
+	linger      time.Duration // for which calls wait for others though a round trip is free
 	logger      *slog.Logger  // nil: the default one
 
 	inFlight atomic.Int64
@@ -246,15 +246,25 @@ func WithBreaker(n int) Option {
 
 // WithPipelines bounds the number of round trips to a server that are under way at a
 // time: calls that come while there are n wait until one of them ends, and are then sent
-// together, in the order in which they came. With n above 1, they also wait while they are
-// fewer than each of the round trips under way has, but for a millisecond at most, so that
-// all have about as many. Where there are no more than n calls at a time, none waits. A
-// call costs both sides a fraction of what it costs by itself, and takes up to the time of
-// two round trips.
+// together, in the order in which they came. Nothing waits for more calls to come, unless
+// WithLinger says so, and where there are no more than n at a time, nothing changes. A
+// call then costs both sides a fraction of what it costs by itself, and takes up to the
+// time of two round trips.
 //
 // The default is that calls do not wait for others, also for values below 1.
 func WithPipelines(n int) Option {
 	return func(s *Store) { s.pipelines = max(int64(n), 0) }
+}
+
+// WithLinger has calls wait for others, for d at most, while they are fewer than each of
+// the round trips under way has, though one more may be made: see WithPipelines, with n
+// above 1. So all have about as many calls, and under load the server and the process are
+// busy at the same time. Where there are no more than n calls at a time, none waits.
+//
+// The default is that calls do not wait where a round trip may be made, also for values
+// below 1.
+func WithLinger(d time.Duration) Option {
+	return func(s *Store) { s.linger = max(d, 0) }
 }
 
 // WithLogger has the Store log to l in place of slog.Default. It logs one line when it
@@ -289,7 +299,6 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 		timeout:     defaultTimeout,
 		maxInFlight: DefaultMaxInFlight,
 		threshold:   DefaultBreaker,
-		linger:      defaultLinger,
 		idle:        make(chan *command),
 		failures:    make(map[Class]*atomic.Int64),
 		started:     time.Now(),
