@@ -4,9 +4,7 @@ local endings = {}
 
 function endings.back(op, rule, r, p)
   rule.giveBack(op, r, p)
-  if r.locks > 0 and rule.clear(op, r) == -NEVER then
-    r.last = r.locked -- nothing else is recorded
-  end
+  lapse(op, rule, r)
 end
 
 function endings.keep(_, _, r, p)

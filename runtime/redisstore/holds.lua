@@ -91,6 +91,11 @@ local function changeHolds(r, format, f)
   r.holds = table.concat(all)
 end
 
+-- lapse puts r back to the time of its lock, if nothing else is recorded any more.
+local function lapse(op, rule, r)
+  if r.locks > 0 and not r.ahead and rule.clear(op, r) == -NEVER then r.last = r.locked end
+end
+
 local build = {} -- functions that make the rules, as few calls need more than one
 
 -- A counting rule has used(op, r), and compares it with the capacity.

@@ -752,6 +752,83 @@ func TestReservationsMoveWithAClockThatIsSetBack(t *testing.T) {
 	}
 }
 
+// A charge that is given back leaves the time of a key that has calls ahead as it was,
+// wherever the clock is set back to, as if it had not been made.
+func TestAChargeGivenBackLeavesTheTimeOfCallsAhead(t *testing.T) {
+	t.Parallel()
+	for _, p := range []ratelimit.Policy{
+		{ID: "log"},
+		{ID: "fixed", Algorithm: ratelimit.FixedWindow},
+		{ID: "sliding", Algorithm: ratelimit.SlidingWindow},
+		{ID: "bucket", Algorithm: ratelimit.TokenBucket},
+		{ID: "interval", Algorithm: ratelimit.TokenBucket, Refill: ratelimit.Interval},
+	} {
+		// A lock is remembered for longer than what was charged before it.
+		p.Limit, p.Window, p.Lock = 2, time.Minute, []time.Duration{10 * time.Second, 20 * time.Second}
+		for name, now := range map[string]time.Duration{
+			"by less than a window": 60 * time.Second,
+			"for good":              -time.Hour,
+		} {
+			t.Run(p.ID+" "+name, func(t *testing.T) {
+				t.Parallel()
+				f := newFake(t)
+				clock := ratelimittest.NewClock(time.UnixMicro(epoch))
+				spec := &ratelimit.Spec{Policies: []ratelimit.Policy{p, {ID: "later", Limit: 1, Window: 100 * time.Second},
+					{ID: "full", Limit: 1, Window: 10 * time.Hour}}}
+				at := func(d time.Duration) {
+					clock.Set(time.UnixMicro(epoch).Add(d))
+					f.at(d.Microseconds())
+				}
+				// The keys live apart, so that the first is charged before the last refuses.
+				charges := func(cost, later, full int64) []ratelimit.Charge {
+					return []ratelimit.Charge{{Key: []byte("k"), Cost: cost, Skip: cost == 0}, {Key: []byte("k"), Cost: later, Skip: later == 0},
+						{Key: []byte("l"), Cost: full, Skip: full == 0}}
+				}
+				memory := ratelimit.New(ratelimit.WithClock(clock)).MustGate(spec)
+				store := ratelimit.New(ratelimit.WithClock(clock), ratelimit.WithStore("", f.store.Apart())).MustGate(spec)
+				both := func(what string, call func(*ratelimit.Gate) (ratelimit.Decision, error)) ratelimit.Decision {
+					t.Helper()
+					near, errNear := call(memory)
+					far, errFar := call(store)
+					if errNear != nil || errFar != nil || near != far {
+						t.Errorf("%s:\nin memory %+v, %v\nin Redis  %+v, %v", what, near, errNear, far, errFar)
+					}
+					return near
+				}
+				take := func(what string, allowed bool, cost, later, full int64) {
+					t.Helper()
+					d := both(what, func(g *ratelimit.Gate) (ratelimit.Decision, error) {
+						return g.Take(t.Context(), charges(cost, later, full)...)
+					})
+					if d.Allowed != allowed {
+						t.Fatalf("%s: %+v", what, d)
+					}
+				}
+				take("full", true, 0, 0, 1)
+				take("at first", true, 2, 0, 0)
+				take("locked", false, 1, 0, 0)
+				at(20 * time.Second)
+				take("later", true, 0, 1, 0)
+				at(70*time.Second - time.Microsecond)
+				d := both("reserved", func(g *ratelimit.Gate) (ratelimit.Decision, error) {
+					r, err := g.Reserve(t.Context(), charges(1, 1, 0)...)
+					return r.Decision(), err
+				})
+				if !d.Allowed || d.Delay != 50*time.Second+time.Microsecond {
+					t.Fatalf("reserved: %+v", d)
+				}
+				take("given back", false, 1, 0, 1)
+				at(now)
+				for _, cost := range []int64{1, 2} {
+					both("set back", func(g *ratelimit.Gate) (ratelimit.Decision, error) {
+						return g.Peek(t.Context(), charges(cost, 0, 0)...)
+					})
+				}
+			})
+		}
+	}
+}
+
 // An update keeps what is reserved at its time, as in memory. Of a bucket, Redis takes the
 // new pace to have held since the last call, and memory since the update.
 func TestAnUpdateKeepsReservationsAsInMemory(t *testing.T) {
