@@ -342,6 +342,7 @@ build.leaky = function()
     rule.prepare(op, r)
     r.rest, r.holds = '', ''
     r.base, r.used, r.last = base, inside, op.t
+    lapse(op, rule, r)
   end
   return rule
 end

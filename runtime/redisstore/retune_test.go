@@ -1,10 +1,12 @@
 package redisstore_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimittest"
 )
 
 func TestAChangedLimitKeepsWhatWasCounted(t *testing.T) {
@@ -202,6 +204,68 @@ func TestAChangedPaceDoesNotServeAUnitAnew(t *testing.T) {
 		other.Limit = limit
 		if got := f.take(ratelimit.Op{Policy: &other, Key: "k", Cost: 1})[0]; got.Allowed || got.RetryAfter != want {
 			t.Errorf("at %d an hour: %+v, want a wait of %v", limit, got, want)
+		}
+	}
+}
+
+// A queue that is empty when its pace changes has the time of its lock, also where the
+// first call at the new pace has only moved the key with a clock that was set back for
+// good.
+func TestAChangedPaceOfAnEmptyQueueKeepsTheTimeOfItsLock(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	clock := ratelimittest.NewClock(time.UnixMicro(epoch))
+	at := func(d time.Duration) {
+		clock.Set(time.UnixMicro(epoch).Add(d))
+		f.at(d.Microseconds())
+	}
+	charges := func(queue, full int64) []ratelimit.Charge {
+		return []ratelimit.Charge{{Key: []byte("k"), Cost: queue, Skip: queue == 0}, {Key: []byte("k"), Cost: full, Skip: full == 0}}
+	}
+	for name, opts := range map[string][]ratelimit.Option{"memory": nil, "Redis": {ratelimit.WithStore("", f.store)}} {
+		l := ratelimit.New(append(opts, ratelimit.WithClock(clock))...)
+		gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{
+			{ID: "queue", Algorithm: ratelimit.LeakyBucket, Limit: 60, Burst: 1, Window: time.Minute, Count: true,
+				Lock: []time.Duration{time.Second, 2 * time.Second}},
+			{ID: "full", Limit: 1, Window: 10 * time.Hour},
+		}})
+		acquire := func(what string, allowed bool, queue, full int64) ratelimit.Permit {
+			t.Helper()
+			permit, err := gate.Acquire(t.Context(), charges(queue, full))
+			if allowed && err != nil || !allowed && !errors.Is(err, ratelimit.ErrLimited) {
+				t.Fatalf("%s, %s: %v", name, what, err)
+			}
+			return permit
+		}
+		peek := func() ratelimit.Decision {
+			t.Helper()
+			d, err := gate.Peek(t.Context(), charges(1, 0)...)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return d
+		}
+		at(0)
+		acquire("the other limit", true, 0, 1)
+		acquire("at first", true, 1, 0)
+		acquire("locked", false, 1, 0)
+		at(20 * time.Second)
+		permit := acquire("after the lock", true, 1, 0)
+		permit.Release()
+		for began := time.Now(); !peek().Allowed; { // until the store knows
+			if time.Since(began) > 30*time.Second {
+				t.Fatalf("%s: nothing was given back", name)
+			}
+		}
+		at(-time.Hour)
+		if err := l.Update("queue", ratelimit.Patch{Limit: new(int64(3))}); err != nil {
+			t.Fatal(err)
+		}
+		acquire("at the new pace", false, 1, 1)
+		at(-time.Hour - 10*time.Second)
+		// A lock is remembered until a window after its end, at 61 s, and it is 10 s now.
+		if got, want := peek().ResetAt.Sub(clock.Now()), 51*time.Second; got != want {
+			t.Errorf("%s: as new after %v, want %v", name, got, want)
 		}
 	}
 }
