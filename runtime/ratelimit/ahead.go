@@ -268,10 +268,13 @@ func (m *memory) schedule(slots []slot, charges []Charge, admitted bool, within 
 		s := &slots[i]
 		switch {
 		case s.c == nil || charges[i].Cost == 0:
-		case s.c.shadow:
-			if s.c.comesAhead() && !(s.spilled && !s.isNew) {
+		case s.c.shadow && s.c.comesAhead():
+			if s.spilled && !s.isNew {
+				s.ok = s.ok && wait == 0 // nothing is ahead in what keys share
+			} else {
 				s.ok = !s.isLocked() && m.earliest(s, &charges[i], wait) == wait
 			}
+		case s.c.shadow:
 		default:
 			m.together(s, &charges[i], wait)
 			granted = granted && s.ok

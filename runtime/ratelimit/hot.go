@@ -30,9 +30,12 @@ const (
 // of the key is marked by isHot as long as its own state is out of date.
 //
 // The time of the latest charge is not kept. It is before the bucket is full, so
-// neither who is charged nor how much depends on it, unless the clock is set back,
-// and those that are not given by WithClock never are. What is refused or told goes by
-// a time that was read after the word.
+// neither who is charged nor how much depends on it. What is refused or told goes by a
+// time that was read after the word.
+//
+// Nothing is hot under a clock given by WithClock, which may be set back. Others only
+// are if they are of a bubble of testing/synctest, and the limiter is used in another
+// one. It shows in a bucket that misses more than all, and ends that it is hot.
 type hot struct {
 	c     *counter
 	key   string
@@ -67,7 +70,7 @@ func bucketOf(w uint64) (base, part int64) {
 func (s *shard) getsHot(m *memory, c *counter, e *entry) bool {
 	v := s.vote(c.num)
 	return v.lead >= m.hotVotes && v.e == e && m.clock == nil && c.rule == tokenBucket && c.den <= 1<<fracBits &&
-		max(e.last, e.base, c.fillQ) < latestHot
+		max(e.last, c.fillQ) < latestHot && e.last >= 0 && e.base <= e.last+c.fillQ // it may be overdrawn
 }
 
 // heat has e be hot, for which getsHot holds, unless another key is, and its shard is
@@ -106,8 +109,9 @@ func (s *shard) cool(e *entry) {
 		w := h.word.Load()
 		if w&busy == 0 && h.word.CompareAndSwap(w, cooled) {
 			base, part := bucketOf(w)
-			// The last charge was before the bucket is full, and it was not later than now.
-			e.last, e.base, e.part = min(base, h.now()), base, uint32(part)
+			// The last charge was before the bucket is full, and it was not later than now,
+			// unless the clock was set back since.
+			e.last, e.base, e.part = max(min(base, h.now()), base-h.c.fillQ), base, uint32(part)
 			return
 		}
 		await(spins)
@@ -181,6 +185,9 @@ func (h *hot) take(cost int64, o *Outcome, fill bool) (allowed, found bool) {
 			w = next
 		}
 		base, part := bucketOf(w)
+		if base > now+h.c.fillQ { // since it was charged, the clock was set back
+			return false, false
+		}
 		*o = h.c.outcome(&entry{base: base, part: uint32(part)}, nil, now, cost, ok)
 		return ok, true
 	}

@@ -335,3 +335,57 @@ func TestKeysDoNotGetHotForEachCall(t *testing.T) {
 		t.Errorf("%d allocations in %d calls", n, 2*calls)
 	}
 }
+
+// Time is set back where a limiter is used in two bubbles. Nobody is refused for longer
+// then than by an empty bucket.
+func TestHotKeysOfAnotherBubble(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	key := []byte("somebody")
+	for _, heats := range []string{"before", "after"} {
+		for _, both := range []bool{false, true} {
+			var l *ratelimit.Limiter
+			var gate *ratelimit.Gate
+			charges := []ratelimit.Charge{{Key: key, Cost: 1}, {Key: key, Cost: 1}}[:1]
+			use := func(n int) {
+				for range n {
+					_ = gate.AllowAll(ctx, charges)
+				}
+			}
+			synctest.Test(t, func(*testing.T) {
+				time.Sleep(time.Hour)
+				l = ratelimit.New()
+				ratelimit.HeatAfter(l, 5)
+				p := ratelimit.Policy{ID: "p", Algorithm: ratelimit.TokenBucket, Limit: 10, Window: time.Minute}
+				policies := []ratelimit.Policy{p}
+				if both {
+					p.ID = "q"
+					policies, charges = append(policies, p), charges[:2]
+				}
+				gate = l.MustGate(&ratelimit.Spec{Method: "M", Policies: policies})
+				time.Sleep(time.Hour)
+				if use(2); heats == "before" {
+					use(8)
+				}
+			})
+			synctest.Test(t, func(*testing.T) {
+				use(20)
+				d, err := gate.Take(ctx, charges...)
+				if err != nil || d.Allowed || d.RetryAfter > 6*time.Second {
+					t.Errorf("heated %s, both %t: %+v, %v", heats, both, d, err)
+				}
+				time.Sleep(d.RetryAfter)
+				if err := gate.AllowAll(ctx, charges); err != nil {
+					t.Errorf("heated %s, both %t: %v after its RetryAfter", heats, both, err)
+				}
+				use(100)
+				time.Sleep(2 * time.Minute)
+				for range 10 {
+					if err := gate.AllowAll(ctx, charges); err != nil {
+						t.Errorf("heated %s, both %t: %v from a bucket that is full", heats, both, err)
+					}
+				}
+			})
+		}
+	}
+}

@@ -472,3 +472,45 @@ func TestRefusedReservationsLeaveTheStateAsItIs(t *testing.T) {
 		}
 	}
 }
+
+// A call is reserved ahead, since one policy has it wait, and the key of another one, in
+// shadow mode, shares the overflow counter. That refuses what is reserved, and is as
+// before.
+func TestReserveLeavesTheOverflowCounterOfAShadowAlone(t *testing.T) {
+	t.Parallel()
+	for _, algorithm := range []ratelimit.Algorithm{ratelimit.SlidingLog, ratelimit.TokenBucket, ratelimit.FixedWindow, ratelimit.SlidingWindow} {
+		t.Run(string(algorithm), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				l := ratelimit.New(ratelimit.WithMaxKeys(1))
+				key, other := []byte("key"), []byte("other")
+				shadow := ratelimit.Policy{ID: "shadow", Algorithm: algorithm, Limit: 1000, Window: time.Minute, Mode: ratelimit.Shadow}
+				slow := ratelimit.Policy{ID: "slow", Algorithm: ratelimit.TokenBucket, Limit: 1, Window: time.Hour}
+				gate := l.MustGate(&ratelimit.Spec{Method: "Both", Policies: []ratelimit.Policy{shadow, slow}})
+				one := l.MustGate(&ratelimit.Spec{Method: "Shadow", Policies: []ratelimit.Policy{shadow}})
+				if err := l.MustGate(&ratelimit.Spec{Method: "Slow", Policies: []ratelimit.Policy{slow}}).Allow(ctx, key); err != nil {
+					t.Fatal(err) // which takes all the room
+				}
+				if err := one.AllowN(ctx, other, 500); err != nil {
+					t.Fatal(err)
+				}
+				r, err := gate.Reserve(ctx, ratelimit.Charge{Key: key, Cost: 1}, ratelimit.Charge{Key: key, Cost: 1})
+				if err != nil || !r.OK() || r.Delay() != time.Hour {
+					t.Errorf("Reserve = %t, after %v, %v", r.OK(), r.Delay(), err)
+				}
+				mode := ratelimit.Enforce
+				if err := l.Update("shadow", ratelimit.Patch{Mode: &mode}); err != nil {
+					t.Fatal(err)
+				}
+				admitted := 0
+				for one.Allow(ctx, other) == nil {
+					admitted++
+				}
+				if admitted != 500 {
+					t.Errorf("%d units were admitted after 500 of 1000", admitted)
+				}
+			})
+		})
+	}
+}
