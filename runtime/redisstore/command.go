@@ -34,6 +34,7 @@ type command struct {
 	err   error
 
 	parts []*command // that were joined; see join
+	rare  bool       // it was a part, and is to be sent by itself; see divide
 
 	// Of a call of one policy.
 	key   [1]string

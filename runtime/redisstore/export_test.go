@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -170,7 +171,12 @@ func (s *Store) CheckAt(ctx context.Context, off time.Duration) (Report, error) 
 func IsOld(version string) bool { return isOlder(version, oldestRedis) }
 
 // TakeTogether decides ops, each a call of its own, as if all had waited for a lane.
-func (s *Store) TakeTogether(ctx context.Context, ops []ratelimit.Op) (errs []error) {
+func (s *Store) TakeTogether(ctx context.Context, ops []ratelimit.Op) []error {
+	return s.TakeEach(slices.Repeat([]context.Context{ctx}, len(ops)), ops)
+}
+
+// TakeEach is TakeTogether with a context for each op.
+func (s *Store) TakeEach(ctxs []context.Context, ops []ratelimit.Op) (errs []error) {
 	var batch []*command
 	for i := range ops {
 		one := ops[i : i+1]
@@ -184,7 +190,7 @@ func (s *Store) TakeTogether(ctx context.Context, ops []ratelimit.Op) (errs []er
 			}
 			c.args = args
 		}
-		c.within.set(ctx, s.timeout)
+		c.within.set(ctxs[i], s.timeout)
 		c.done = make(chan struct{})
 		s.inFlight.Add(1)
 		batch = append(batch, c)

@@ -161,16 +161,30 @@ func (c *command) waitOnLane() error {
 	return c.wait(own.done)
 }
 
-// sendAll sends commands as one pipeline, but for those whose callers have left.
+// sendAll sends commands as one pipeline, but for those whose callers have left. Of some
+// nothing may be done by it: they are sent by another one.
 func (s *Store) sendAll(batch []*command) {
 	client := s.client
 	if s.direct != nil {
 		client = s.direct
 	}
-	var within deadline
+	var within deadline // of all that is sent, for all who wait have left by then
 	within.set(batch[0].within.Context, s.timeout)
 	within.start()
 	defer within.stop()
+	for known := true; len(batch) > 0; {
+		batch, known = s.sendOnce(&within, client, batch, known)
+	}
+}
+
+// sendOnce sends commands as one pipeline, but for those whose callers have left. If the
+// server does not know the script, it gets it by the first, so that those behind that may
+// call it by its name.
+//
+// It returns those of which nothing was done, and that are to be sent once more, and
+// whether the server knows the script. They come to an end even if the script is flushed
+// all the time, for the first of each pipeline has it.
+func (s *Store) sendOnce(within *deadline, client redis.UniversalClient, batch []*command, known bool) (rest []*command, knows bool) {
 	now := time.Now()
 	var sent []*command
 	var cmds []redis.Cmder
@@ -190,29 +204,39 @@ func (s *Store) sendAll(batch []*command) {
 				c = join(batch[first:i])
 			}
 		}
-		sent, cmds = append(sent, c), append(cmds, c.call(&within, "evalsha", &s.script.sha))
-	}
-	panicked := exec(&within, client, cmds)
-	for _, c := range sent {
-		err := c.once.Err()
-		if panicked == nil && err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-			// By itself, whereby the server gets the script.
-			panicked = exec(&within, client, []redis.Cmder{c.call(&within, "eval", &s.script.source)})
-			err = c.once.Err()
+		if known || len(sent) > 0 {
+			cmds = append(cmds, c.call(within, "evalsha", &s.script.sha))
+		} else {
+			cmds = append(cmds, c.call(within, "eval", &s.script.source))
 		}
+		sent = append(sent, c)
+	}
+	panicked := exec(within, client, cmds)
+	knows = true
+	for i, c := range sent {
 		if c.err = panicked; panicked == nil {
-			c.err = err
+			c.err = c.once.Err()
 		}
-		if c.err == nil {
+		switch {
+		case c.err == nil:
 			c.reply = c.once.Val()
+		case panicked == nil && (known || i > 0) && redis.HasErrorPrefix(c.err, "NOSCRIPT"):
+			knows = false
+			if c.parts != nil {
+				rest = append(rest, c.parts...)
+			} else {
+				rest = append(rest, c)
+			}
+			continue
 		}
-		s.divide(client, c)
+		rest = s.divide(c, rest)
 	}
+	return rest, knows
 }
 
 // joins reports whether c can be one command with others: it is a call of one policy
-// that common.lua decides.
-func (c *command) joins() bool { return c.text != "" }
+// that common.lua decides, as far as is known.
+func (c *command) joins() bool { return c.text != "" && !c.rare }
 
 // join returns a command for the calls of several. What becomes of them is found out by
 // divide.
@@ -235,11 +259,13 @@ func join(parts []*command) *command {
 	return all
 }
 
-// divide ends c, or the commands that were joined in it.
-func (s *Store) divide(client redis.UniversalClient, c *command) {
+// divide ends c, or the commands that were joined in it. To rest it appends those that
+// the server leaves to be sent by themselves: they turned out to be rare, and nothing was
+// done. There may be many, for instance for keys that are blocked.
+func (s *Store) divide(c *command, rest []*command) []*command {
 	if c.parts == nil {
 		s.ended(c)
-		return
+		return rest
 	}
 	replies, ok := c.reply.([]any)
 	if c.err == nil && (!ok || len(replies) != len(c.parts)) {
@@ -247,9 +273,8 @@ func (s *Store) divide(client redis.UniversalClient, c *command) {
 	}
 	for i, part := range c.parts {
 		if c.err == nil && replies[i] == nil {
-			// It is rare, and nothing was done.
-			part.within.start()
-			s.send(client, part)
+			part.rare = true
+			rest = append(rest, part)
 			continue
 		}
 		if part.err = c.err; c.err == nil {
@@ -257,6 +282,7 @@ func (s *Store) divide(client redis.UniversalClient, c *command) {
 		}
 		s.ended(part)
 	}
+	return rest
 }
 
 // exec executes cmds together. What becomes of each is told by its Err; the error is that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -428,5 +429,260 @@ func TestAPanicConcernsAllCallsThatAreSentTogether(t *testing.T) {
 	}
 	if n := store.Stats().InFlight; n != 0 {
 		t.Errorf("%d commands are in flight at the end", n)
+	}
+}
+
+// trips is a hook that counts how often the server is asked, and what.
+type trips struct {
+	n     int
+	sent  map[string]int // commands by their names
+	after func()         // a round trip
+	amid  func()         // after the first command of a pipeline; may be nil
+}
+
+func (*trips) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (h *trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		defer h.count(cmd)
+		return next(ctx, cmd)
+	}
+}
+func (h *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		defer h.count(cmds...)
+		if h.amid == nil || !strings.HasPrefix(cmds[0].Name(), "eval") {
+			return next(ctx, cmds)
+		}
+		first := next(ctx, cmds[:1])
+		h.amid()
+		return errors.Join(first, next(ctx, cmds[1:]))
+	}
+}
+
+func (h *trips) count(cmds ...redis.Cmder) {
+	if !strings.HasPrefix(cmds[0].Name(), "eval") { // of a new connection
+		return
+	}
+	h.n++
+	for _, cmd := range cmds {
+		h.sent[cmd.Name()]++
+	}
+	h.after()
+}
+
+// counting returns a store whose round trips are counted.
+func counting(t *testing.T, addr string) (*redisstore.Store, *trips) {
+	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, ReadTimeout: 10 * time.Second})
+	t.Cleanup(func() { client.Close() })
+	hook := &trips{sent: make(map[string]int), after: func() {}}
+	client.AddHook(hook)
+	return redisstore.New(client, redisstore.WithPipelines(1), quiet), hook
+}
+
+// However many keys are not decided by the usual way, they do not keep the lane from
+// others, and nothing is charged to those whose callers have left meanwhile.
+func TestRareOnesOfCallsThatAreSentTogetherTakeOneRoundTripMore(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	other := redisstore.New(direct)
+	store, hook := counting(t, s.addr)
+	p := &ratelimit.Policy{ID: "p", Algorithm: ratelimit.TokenBucket, Limit: 50, Window: 24 * time.Hour}
+	updated := *p
+	updated.Limit = 40
+	const usual, blocked, reserved, foreign, changed, left, kinds = 0, 1, 2, 3, 4, 5, 6
+	const n = 20 * kinds
+	ops := make([]ratelimit.Op, n)
+	ctxs := make([]context.Context, n)
+	leave := func() {}
+	for i := range ops {
+		ops[i] = ratelimit.Op{Policy: p, Key: fmt.Sprint("k", i), Cost: 1}
+		one := ops[i : i+1 : i+1]
+		ctxs[i] = ctx
+		var err error
+		switch i % kinds {
+		case blocked:
+			err = other.Block(ctx, p, one[0].Key, time.Hour)
+		case reserved:
+			one[0].Cost = 50
+			for range 2 {
+				if err == nil {
+					_, err = other.Reserve(ctx, one, 24*time.Hour)
+				}
+			}
+			one[0].Cost = 1
+		case foreign:
+			err = direct.RPush(ctx, store.KeyOf(p, one[0].Key), "x").Err()
+		case left:
+			var cancel context.CancelFunc
+			ctxs[i], cancel = context.WithCancel(ctx)
+			before := leave
+			leave = func() { cancel(); before() }
+			fallthrough
+		case changed:
+			err = other.Take(ctx, one)
+			one[0].Policy = &updated
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	hook.after = leave
+	errs := store.TakeEach(ctxs, ops)
+	if hook.n != 2 {
+		t.Errorf("%d round trips, want 2", hook.n)
+	}
+	if got := hook.sent["evalsha"]; got != 1+3*20+20 {
+		t.Errorf("%d commands, want one of all and one for each that is rare and has a caller", got)
+	}
+	for i, op := range ops {
+		o, err := op.Outcome, errs[i]
+		switch i % kinds {
+		case usual:
+			if err != nil || !o.Allowed || o.Remaining != 49 {
+				t.Errorf("usual: %+v, %v", o, err)
+			}
+		case blocked, reserved:
+			if err != nil || o.Allowed || o.RetryAfter < time.Minute {
+				t.Errorf("blocked or reserved: %+v, %v", o, err)
+			}
+		case foreign:
+			if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+				t.Errorf("foreign: %v", err)
+			}
+		case changed:
+			if err != nil || !o.Allowed || o.Remaining >= 40-1 {
+				t.Errorf("changed: %+v, %v", o, err)
+			}
+		case left:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("left: %v", err)
+			}
+			// The next one is the second, as it is of those whose callers stayed.
+			again := ops[i : i+1]
+			if err := other.Take(ctx, again); err != nil || again[0].Outcome.Remaining != ops[i-left+changed].Outcome.Remaining {
+				t.Errorf("after one that left: %+v, %v, want %+v", again[0].Outcome, err, ops[i-left+changed].Outcome)
+			}
+		}
+	}
+	if n := store.Stats().InFlight; n != 0 {
+		t.Errorf("%d commands are in flight at the end", n)
+	}
+}
+
+func TestRareOnesOfCallsThatAreSentTogetherAreChargedOnceThoughTheirRepliesAreLost(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := startServer(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := startProxy(t, l, s.addr)
+	store, hook := counting(t, proxy.addr)
+	other := redisstore.New(connect(t, s.addr))
+	p := &ratelimit.Policy{ID: "p", Algorithm: ratelimit.TokenBucket, Limit: 50, Window: 24 * time.Hour}
+	updated := *p
+	updated.Limit = 40
+	ops := make([]ratelimit.Op, 20)
+	for i := range ops {
+		ops[i] = ratelimit.Op{Policy: p, Key: fmt.Sprint("k", i), Cost: 1}
+		if err := other.Take(ctx, ops[i:i+1]); err != nil {
+			t.Fatal(err)
+		}
+		ops[i].Policy = &updated
+	}
+	hook.after = func() {
+		if hook.n == 1 {
+			proxy.lose("evalsha")
+		}
+	}
+	for i, err := range store.TakeTogether(ctx, ops) {
+		if err == nil {
+			t.Errorf("call %d: no error", i)
+		}
+	}
+	if hook.n != 2 || proxy.losses() != 1 {
+		t.Errorf("%d round trips, of which %d were lost, want 2 and 1", hook.n, proxy.losses())
+	}
+	for i := range ops {
+		if err := other.Take(ctx, ops[i:i+1]); err != nil {
+			t.Fatal(err)
+		}
+		if spent := 40 - ops[i].Outcome.Remaining; spent > 3 {
+			t.Errorf("call %d: %d units are spent, want one before, one after, and one at most", i, spent)
+		}
+	}
+}
+
+func TestAServerThatLostTheScriptGetsItByOneOfTheCallsThatAreSentTogether(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	sliding := &ratelimit.Policy{ID: "sliding", Algorithm: ratelimit.SlidingWindow, Limit: 5, Window: time.Hour}
+	fixed := &ratelimit.Policy{ID: "fixed", Algorithm: ratelimit.FixedWindow, Limit: 5, Window: time.Hour}
+	for _, test := range []struct {
+		name   string
+		joined int // of 4 calls in a row
+		always bool
+		trips  int
+	}{
+		{"none joins", 0, false, 2},
+		{"some join", 3, false, 2},
+		{"all join", 4, false, 2},
+		// By and by, each command with the script.
+		{"none joins, flushed again and again", 0, true, 41},
+		{"some join, flushed again and again", 3, true, 21},
+	} {
+		s := startServer(t)
+		direct := connect(t, s.addr)
+		store, hook := counting(t, s.addr)
+		flush := func() {
+			if err := direct.ScriptFlush(ctx).Err(); err != nil {
+				t.Error(err)
+			}
+		}
+		if test.always {
+			hook.amid = flush
+		}
+		ops := make([]ratelimit.Op, 40)
+		for i := range ops {
+			ops[i] = ratelimit.Op{Policy: sliding, Key: fmt.Sprint("k", i), Cost: 1}
+			if i%4 < test.joined {
+				ops[i].Policy = fixed
+			}
+		}
+		flush()
+		for i, err := range store.TakeTogether(ctx, ops) {
+			if o := ops[i].Outcome; err != nil || !o.Allowed || o.Remaining != 4 {
+				t.Errorf("%s: call %d: %+v, %v", test.name, i, o, err)
+			}
+		}
+		if hook.n != test.trips || hook.sent["eval"] != test.trips-1 {
+			t.Errorf("%s: %d round trips, of which %d with the script, want %d and %d", test.name, hook.n, hook.sent["eval"], test.trips, test.trips-1)
+		}
+	}
+}
+
+// Each server of a ring gets the script by a call of its own.
+func TestServersOfARingGetTheScriptByCallsThatAreSentTogether(t *testing.T) {
+	t.Parallel()
+	a, b := startServer(t), startServer(t)
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": a.addr, "b": b.addr}, ContextTimeoutEnabled: true, ReadTimeout: 10 * time.Second})
+	t.Cleanup(func() { ring.Close() })
+	hook := &trips{sent: make(map[string]int), after: func() {}}
+	ring.AddHook(hook)
+	store := redisstore.New(ring, redisstore.WithPipelines(1), quiet)
+	var ops []ratelimit.Op
+	for i := range 40 {
+		ops = append(ops, ratelimit.Op{Policy: policies()[i%3], Key: fmt.Sprint("k", i), Cost: 1})
+	}
+	for i, err := range store.TakeTogether(context.Background(), ops) {
+		if o := ops[i].Outcome; err != nil || !o.Allowed || o.Remaining != 4 {
+			t.Errorf("call %d: %+v, %v", i, o, err)
+		}
+	}
+	if hook.n != 3 || hook.sent["eval"] != 2 {
+		t.Errorf("%d round trips, %d commands with the script, want 3 and 2", hook.n, hook.sent["eval"])
 	}
 }
