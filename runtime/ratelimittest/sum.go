@@ -344,7 +344,12 @@ func (h history) leakySum(p *ratelimit.Policy, latest int64) sum {
 	}
 	var slots []slot
 	var end, first int64
-	scaled := func(t int64) int64 { return (t - first) * p.Limit }
+	scaled := func(t int64) int64 {
+		if t-first > math.MaxInt64/p.Limit {
+			return math.MaxInt64 // after all that is queued
+		}
+		return (t - first) * p.Limit
+	}
 	for i, c := range h {
 		if i == 0 {
 			first = c.at

@@ -58,3 +58,18 @@ func TestOneSuffixStandsForAll(t *testing.T) {
 		}
 	})
 }
+
+// The oracle looks for times that are far away, too, which multiplied by a limit are no
+// integers.
+func TestAQueueOfAnyLimitEnds(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int64{1, 127, 128, 266, 100_000} {
+		p := ratelimit.Policy{Algorithm: ratelimit.LeakyBucket, Limit: limit, Window: time.Second, Burst: 2}
+		a := asked{cost: 2, limit: limit, capacity: 2}
+		h := past{}.charged(&p, lastTime, a, 1)
+		want := micros((2*time.Second.Microseconds() + limit - 1) / limit)
+		if o := h.outcome(&p, lastTime, a, false); o.ResetAfter != want {
+			t.Errorf("limit %d: two calls are served after %v, want %v", limit, o.ResetAfter, want)
+		}
+	}
+}
