@@ -42,8 +42,11 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
   -- The replies where the call is charged and where it is not, and what is written then;
   -- of a limit that admits the call, free is one of two numbers in the latter reply.
   local charged, free, rest, states, lives
-  if many or several then charged = {} end
-  if all then free, rest, states, lives = {}, {}, {}, {} end
+  if many then
+    charged = {}
+  elseif several then -- there is room for four in them from the beginning
+    charged, free, rest, states, lives = {nil, nil, nil, nil}, {nil, nil, nil, nil}, {nil, nil, nil, nil}, {nil, nil, nil, nil}, {nil, nil, nil, nil}
+  end
   -- What known, an argument, says, and its tag if that makes sense.
   local known, kind, w, l, fullq, fullr, costq, costr, limit, window, cost, width, _
   for i = 1, rare and 0 or #KEYS do repeat
