@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ func (s *Store) Close(ctx context.Context) error {
 	l := s.leases
 	l.closed.Store(true)
 	var all []unused
+	var late error // of ctx, before units came that a call has asked for
 	for i := range l.slots {
 		e := l.slots[i].Load()
 		if e == nil {
@@ -46,6 +48,7 @@ func (s *Store) Close(ctx context.Context) error {
 			select {
 			case <-f.done:
 			case <-ctx.Done():
+				late = fmt.Errorf("%s: units of policy %q may have been taken since: %w", s.name, e.policy.ID, ctx.Err())
 			}
 			e.mu.Lock()
 		}
@@ -55,8 +58,8 @@ func (s *Store) Close(ctx context.Context) error {
 		}
 		e.mu.Unlock()
 	}
-	if len(all) == 0 {
-		return nil
+	if late != nil || len(all) == 0 {
+		return late
 	}
 	if err := s.ready(ctx); err != nil {
 		return err

@@ -477,6 +477,18 @@ func TestUnitsOfAllKeysComeBackOnClose(t *testing.T) {
 	if err := s.Close(done); !errors.Is(err, context.Canceled) {
 		t.Errorf("closed when there was no time for it: %v", err)
 	}
+
+	s = w.process(10, time.Second, 0)
+	w.calls(s, hundred(ratelimit.FixedWindow), 3) // nothing is left
+	var closed error
+	w.meanwhile = func() { // the command has taken four units, and its reply is yet to come
+		soon, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		closed = s.Close(soon)
+	}
+	if got := w.calls(s, hundred(ratelimit.FixedWindow), 1); got != 1 || !errors.Is(closed, context.DeadlineExceeded) {
+		t.Errorf("%d calls were admitted; closed before the units came: %v", got, closed)
+	}
 }
 
 // The first call of a key takes what it costs.
