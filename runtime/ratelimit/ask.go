@@ -44,7 +44,7 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 		if id != 0 {
 			g.forget(charges, verdicts, id) // it may have been charged all the same
 		}
-		if err := ctx.Err(); err != nil {
+		if err := over(ctx); err != nil {
 			return false, err // nobody waits for an answer
 		}
 		if c.mode == reserves && errors.Is(err, errors.ErrUnsupported) {
@@ -62,6 +62,18 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 		admitted = admitted && (v.Allowed || counter.policy.Mode == Shadow)
 	}
 	return admitted, nil
+}
+
+// over is ctx.Err(), also where the deadline has passed and ctx does not say so yet: the
+// timer of a store that left at that deadline may come before that of ctx.
+func over(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if at, ok := ctx.Deadline(); ok && !time.Now().Before(at) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // forget gives back what a call was charged of which the store did not say whether it
