@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/waited"
 )
 
 // ask has the store decide, or if it fails, Policy.OnError.
@@ -16,6 +18,7 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 	}
 	c.far = false
 	var id uint64
+	var start time.Time // of what the call waits for before it asks
 	ops := make([]Op, 0, len(charges))
 	for i, counter := range g.counters {
 		if !verdicts[i].asked {
@@ -29,8 +32,14 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 			}
 			op.ID = id
 		}
-		g.enders.settle(ctx, counter, op.Key)
+		if at := g.enders.settle(ctx, counter, op.Key); start.IsZero() {
+			start = at
+		}
 		ops = append(ops, op)
+	}
+	asking := ctx
+	if !start.IsZero() {
+		asking = waited.Since(ctx, start) // the store is to wait for so much less
 	}
 	take := g.store.Take
 	if c.mode == reserves {
@@ -39,7 +48,7 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 			return err
 		}
 	}
-	if err := take(ctx, ops); err != nil {
+	if err := take(asking, ops); err != nil {
 		c.name = ""
 		if id != 0 {
 			g.forget(charges, verdicts, id) // it may have been charged all the same

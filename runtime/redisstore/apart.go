@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ratelimitgen/ratelimitgen/internal/began"
+	"github.com/ratelimitgen/ratelimitgen/internal/waited"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
@@ -64,10 +64,10 @@ func (p *part) admits() bool {
 // and if one refuses, gives back what the parts before it were charged. Until then,
 // others are refused what the call does not get. All of it has the time of one call.
 func (s *Store) takeApart(ctx context.Context, ops []ratelimit.Op, keys []string) error {
-	start, ok := began.Of(ctx)
+	start, ok := waited.Start(ctx)
 	if !ok {
 		start = time.Now()
-		ctx = began.At(ctx, start)
+		ctx = waited.Since(ctx, start)
 	}
 	all := parts(ops, keys)
 	refused := -1

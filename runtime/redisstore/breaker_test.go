@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/waited"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 	"github.com/ratelimitgen/ratelimitgen/runtime/redisstore"
 )
@@ -217,6 +218,26 @@ func TestCallersThatLeaveDoNotOpenTheBreaker(t *testing.T) {
 	take(100 * time.Millisecond)
 	if !store.Stats().Servers[0].Open {
 		t.Error("not open after a call that had a quarter of the timeout")
+	}
+}
+
+// What a call has waited for before it asks is a part of its time.
+func TestACallThatHasWaitedBeforeWaitsLess(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	const timeout = 2 * time.Second
+	store := redisstore.New(connect(t, s.addr), redisstore.WithTimeout(timeout), quiet)
+	if err := store.Take(context.Background(), oneOp("k")); err != nil {
+		t.Fatal(err)
+	}
+	s.signal(t, syscall.SIGSTOP)
+	for _, before := range []time.Duration{timeout / 2, time.Hour} {
+		start := time.Now()
+		err := store.Take(waited.Since(context.Background(), start.Add(-before)), oneOp("k"))
+		want := max(timeout-before, timeout/5)
+		if took := time.Since(start); classOf(err) != redisstore.Timeout || took < want || took > want+timeout/4 {
+			t.Errorf("a call that has waited %v: error %v after %v, want one after %v", before, err, took, want)
+		}
 	}
 }
 

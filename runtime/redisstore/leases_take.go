@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ratelimitgen/ratelimitgen/internal/began"
+	"github.com/ratelimitgen/ratelimitgen/internal/waited"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
@@ -29,7 +29,7 @@ func (s *Store) takeLeased(ctx context.Context, ops []ratelimit.Op) error {
 		}
 		e := l.enter(hash, op, s.now())
 		if e == nil {
-			return s.decide(began.At(ctx, start), ops)
+			return s.decide(waited.Since(ctx, start), ops)
 		}
 		e.mu.Lock()
 		if s.spend(e, op) {
@@ -46,7 +46,7 @@ func (s *Store) takeLeased(ctx context.Context, ops []ratelimit.Op) error {
 		}
 		if waits == leaseWaits {
 			e.mu.Unlock()
-			return s.decide(began.At(ctx, start), ops)
+			return s.decide(waited.Since(ctx, start), ops)
 		}
 		w := &waiter{op: op}
 		f.waiters = append(f.waiters, w)
@@ -58,7 +58,7 @@ func (s *Store) takeLeased(ctx context.Context, ops []ratelimit.Op) error {
 		case err != nil:
 			return err
 		case f.refused:
-			return s.decide(began.At(ctx, start), ops)
+			return s.decide(waited.Since(ctx, start), ops)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (s *Store) lead(ctx context.Context, ops []ratelimit.Op, e *lease, f *fligh
 	if units > op.Cost {
 		p := &part{ops: []ratelimit.Op{*op}, keys: []string{s.key(op.Policy, op.Key)}}
 		p.ops[0].Policy, p.ops[0].Cost = e.policy, units
-		if err := s.takePart(began.At(ctx, start), p, true); err != nil {
+		if err := s.takePart(waited.Since(ctx, start), p, true); err != nil {
 			return err
 		}
 		if p.ops[0].Outcome.Allowed {
@@ -129,7 +129,7 @@ func (s *Store) lead(ctx context.Context, ops []ratelimit.Op, e *lease, f *fligh
 		}
 		sent = s.now()
 	}
-	if err := s.decide(began.At(ctx, start), ops); err != nil {
+	if err := s.decide(waited.Since(ctx, start), ops); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -216,7 +216,7 @@ func (s *Store) await(ctx context.Context, e *lease, f *flight, w *waiter, start
 // patience returns for how long a call waits for an answer. One that has waited for
 // something else before has a fifth of the timeout in any case, or asking were no use.
 func (s *Store) patience(ctx context.Context) time.Duration {
-	if at, ok := began.Of(ctx); ok {
+	if at, ok := waited.Start(ctx); ok {
 		return max(s.timeout-time.Since(at), s.timeout/5)
 	}
 	return s.timeout
