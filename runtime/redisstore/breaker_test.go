@@ -221,6 +221,35 @@ func TestCallersThatLeaveDoNotOpenTheBreaker(t *testing.T) {
 	}
 }
 
+// With -2 for a timeout, connections of go-redis have no deadline, whatever the context says.
+func TestAClientWithoutTimeoutsOfConnectionsIsLeftAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := startServer(t, "--cluster-enabled", "yes")
+	ownSlots(t, connect(t, s.addr), 0, 16383)
+	for name, client := range map[string]redis.UniversalClient{
+		"single":  redisstore.NewClient(&redis.UniversalOptions{Addrs: []string{s.addr}, ReadTimeout: -2, WriteTimeout: -2}),
+		"cluster": redisstore.NewClient(&redis.UniversalOptions{Addrs: []string{s.addr}, ReadTimeout: -2, IsClusterMode: true}),
+		"ring":    redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": s.addr}, ReadTimeout: -2, ContextTimeoutEnabled: true}),
+	} {
+		t.Cleanup(func() { client.Close() })
+		for _, n := range []int{0, 1} {
+			store := redisstore.New(client, redisstore.WithTimeout(200*time.Millisecond), redisstore.WithPipelines(n), quiet)
+			until(t, 10*time.Second, func() bool { return store.Take(ctx, oneOp("k")) == nil })
+			s.signal(t, syscall.SIGSTOP)
+			resume := time.AfterFunc(3*time.Second, func() { s.signal(t, syscall.SIGCONT) })
+			start := time.Now()
+			err := store.Take(ctx, oneOp("k"))
+			if took := time.Since(start); classOf(err) != redisstore.Timeout || took > time.Second {
+				t.Errorf("%s, %d pipelines: error %v after %v", name, n, err, took)
+			}
+			if resume.Stop() {
+				s.signal(t, syscall.SIGCONT)
+			}
+		}
+	}
+}
+
 // What a call has waited for before it asks is a part of its time.
 func TestACallThatHasWaitedBeforeWaitsLess(t *testing.T) {
 	t.Parallel()
