@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -45,6 +46,10 @@ func (o *operator) inspect(keys []string) (int, error) {
 			raw, err := states[i].Bytes()
 			if errors.Is(err, redis.Nil) {
 				continue // expired since
+			}
+			// Of all other errors of the server none is about what the key holds.
+			if err := cmp.Or(lives[i].Err(), err); err != nil && !redis.HasErrorPrefix(err, "WRONGTYPE") {
+				return 0, err
 			}
 			life := "never"
 			if ttl := lives[i].Val(); ttl >= 0 {

@@ -36,6 +36,7 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/internal/cli"
 	"github.com/ratelimitgen/ratelimitgen/internal/diag"
 	"github.com/ratelimitgen/ratelimitgen/internal/rediskey"
+	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 // Exit codes.
@@ -68,6 +69,8 @@ flags:
   -for time     for how long a key is blocked, like 90s or 12h; 0 lifts a block
   -form form    how the policy counts, for a key to block before its first call
   -n            only print what would be reset or blocked
+
+Flags come before the first KEY, and -- before a KEY that begins with a dash.
 
 environment:
   REDIS_URL     the -url where there is neither -url nor -addr; without it the server
@@ -170,6 +173,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return o.trouble(err)
 	}
 	keys := flags.Args()
+	if n := len(args) - len(keys); n == 0 || args[n-1] != "--" {
+		// What is meant as -n or -policy must not be a key more to reset.
+		for _, key := range keys {
+			if len(key) > 1 && key[0] == '-' {
+				return o.trouble(fmt.Errorf("%s: is %s a flag? Flags come before the first KEY; and if it is a KEY, -- comes before it", word, quoted(key)))
+			}
+		}
+	}
 	switch {
 	case word == "":
 		fmt.Fprint(stdout, usage)
@@ -198,6 +209,8 @@ func (o *operator) do(verb string, keys []string, opts options) int {
 		return o.trouble(errors.New("block: -policy says whose limit is to refuse the key"))
 	case verb == "block" && opts.during < 0:
 		return o.trouble(errors.New("block: -for says for how long, like 12h; 0 lifts a block"))
+	case verb == "block" && opts.during > ratelimit.MaxWindow:
+		return o.trouble(fmt.Errorf("block: -for is %v, and %v at most", opts.during, time.Duration(ratelimit.MaxWindow)))
 	case opts.form != "" && rediskey.PolicyOf(opts.form, "") == nil:
 		return o.trouble(fmt.Errorf("block: no form %q; there are %s", opts.form, strings.Join(rediskey.Forms(), ", ")))
 	}

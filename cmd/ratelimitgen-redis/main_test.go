@@ -276,6 +276,7 @@ func TestSaysWhatIsWrong(t *testing.T) {
 		{"", []string{"inspect"}, exitTrouble, "which KEY?"},
 		{"", []string{"block", "-policy", "p", "k"}, exitTrouble, "-for says for how long"},
 		{"", []string{"block", "-for", "1h", "k"}, exitTrouble, "-policy says whose limit"},
+		{"", []string{"block", "-n", "-for", "100000h", "-policy", "p", "-form", "log", "k"}, exitTrouble, "-for is 100000h0m0s, and 87840h0m0s at most"},
 		{"", []string{"block", "-for", "1h", "-policy", "p"}, exitTrouble, "which KEY?"},
 		{"", []string{"block", "-for", "1h", "-policy", "p", "-form", "cube", "k"}, exitTrouble, `no form "cube"; there are log, `},
 		{"", []string{"inspect", "-n", "k"}, exitTrouble, "not defined: -n"},
@@ -329,6 +330,75 @@ func TestOnOneNodeOfACluster(t *testing.T) {
 			t.Errorf("%q: %s", args, stdout)
 		}
 	}
+	// The node alone is not all there is, and does not say so.
+	c.take(loginPolicy, "k")
+	for _, args := range [][]string{{"inspect", "k"}, {"reset", "-policy", "api.Login"}, {"reset", "-n", "-policy", "api.Login"}, {"block", "-for", "1h", "-policy", "api.Login", "new"}} {
+		if stdout, stderr := c.run(exitTrouble, args...); !strings.Contains(stderr, "with -cluster") || stdout != "" {
+			t.Errorf("%q without -cluster: %s%s", args, stdout, stderr)
+		}
+	}
+	tagged := redisstore.New(client, redisstore.WithTimeout(10*time.Second), redisstore.WithPrefix("{limits}:"))
+	if err := tagged.Take(context.Background(), []ratelimit.Op{{Policy: loginPolicy, Key: "k", Cost: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, _ := c.run(exitDone, "inspect", "-prefix", "{limits}:", "k"); !strings.Contains(stdout, "api.Login") {
+		t.Errorf("where the prefix has all on one node: %s", stdout)
+	}
+}
+
+// What is not done must not look like what is not there.
+func TestARightThatIsMissingIsTrouble(t *testing.T) {
+	t.Parallel()
+	c := newCounting(t)
+	rights := []string{"scan", "dbsize", "exists", "pttl", "time", "get"}
+	for _, missing := range []string{"get", "pttl", "exists", "scan"} {
+		rule := []any{"acl", "setuser", missing, "on", ">p", "~ratelimit:*"}
+		for _, right := range rights {
+			if right != missing {
+				rule = append(rule, "+"+right)
+			}
+		}
+		if err := c.client.Do(context.Background(), rule...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		var stdout, stderr bytes.Buffer
+		code := run(context.Background(), []string{"inspect", "-url", "redis://" + missing + ":p@" + c.addr, "203.0.113.9"}, &stdout, &stderr)
+		if code != exitTrouble || !strings.Contains(stderr.String(), "NOPERM") || stdout.Len() > 0 {
+			t.Errorf("without %s: exit status %d, printed %s%s", missing, code, stdout.String(), stderr.String())
+		}
+	}
+	if err := c.client.LPush(context.Background(), "ratelimit:{list}api.Login:log", "x").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, _ := c.run(exitDone, "inspect", "list", "203.0.113.9"); !strings.Contains(stdout, "not a counter: ") || strings.Count(stdout, "\n") != 4 {
+		t.Errorf("what is no counter: %s", stdout)
+	}
+}
+
+// A flag behind a KEY would be one KEY more, and -n have no effect.
+func TestFlagsBehindAKeyAreTrouble(t *testing.T) {
+	t.Parallel()
+	c := newCounting(t)
+	for _, args := range [][]string{
+		{"reset", "203.0.113.9", "-n"},
+		{"reset", "203.0.113.9", "--dry-run"},
+		{"reset", "203.0.113.9", "-policy", "api.Search"},
+		{"reset", "203.0.113.9", "--", "-n"},
+		{"inspect", "203.0.113.9", "-policy=api.Search"},
+		{"block", "-policy", "api.Login", "-for", "1h", "203.0.113.9", "-n"},
+	} {
+		if stdout, stderr := c.run(exitTrouble, args...); stdout != "" || !strings.Contains(stderr, "Flags come before the first KEY") {
+			t.Errorf("%q printed %s%s", args, stdout, stderr)
+		}
+	}
+	if got := c.take(loginPolicy, "203.0.113.9"); !got.Allowed || got.Remaining != 0 {
+		t.Errorf("something was done: %+v", got)
+	}
+	c.take(loginPolicy, "-n")
+	if stdout, _ := c.run(exitDone, "reset", "--", "203.0.113.9", "-n"); stdout != "reset -n of api.Login (log)\nreset 203.0.113.9 of api.Login (log)\nreset 203.0.113.9 of api.Search (fixed)\n" {
+		t.Errorf("behind --: %s", stdout)
+	}
+	c.run(exitProblem, "inspect", "-")
 }
 
 func TestScanShowsItsProgressAtATerminal(t *testing.T) {

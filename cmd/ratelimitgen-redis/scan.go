@@ -72,6 +72,15 @@ func (o *operator) look(key string) ([]rediskey.Key, error) {
 	return found, nil
 }
 
+// isWhole returns an error if the server is a node of a cluster, which has a part of the
+// counters only, and scans that as if it were all. Names of several slots in one command
+// are what it refuses. Where a hash tag in the prefix has all in one slot, the node that
+// has them is as good as all.
+func (o *operator) isWhole(client *redis.Client) error {
+	name := func(user string) string { return rediskey.Key{Prefix: o.prefix, User: user}.String() }
+	return client.Exists(o.ctx, name("a"), name("b")).Err()
+}
+
 // scan goes through all names on the server for the counters of a key, nil for any.
 func (o *operator) scan(key *string) ([]rediskey.Key, error) {
 	pattern := rediskey.Pattern(o.prefix, o.policy, key)
@@ -117,7 +126,11 @@ func (o *operator) scan(key *string) ([]rediskey.Key, error) {
 	}
 	switch client := o.client.(type) {
 	case *redis.Client:
-		return found, node(o.ctx, client)
+		if err := o.isWhole(client); err != nil {
+			return nil, err
+		}
+		err := node(o.ctx, client)
+		return found, err
 	case *redis.ClusterClient:
 		if key == nil {
 			err := client.ForEachMaster(o.ctx, node)

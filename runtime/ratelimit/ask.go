@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/waited"
 )
 
 // ask has the store decide, or if it fails, Policy.OnError.
@@ -16,6 +18,7 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 	}
 	c.far = false
 	var id uint64
+	var start time.Time // of what the call waits for before it asks
 	ops := make([]Op, 0, len(charges))
 	for i, counter := range g.counters {
 		if !verdicts[i].asked {
@@ -29,8 +32,14 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 			}
 			op.ID = id
 		}
-		g.enders.settle(ctx, counter, op.Key)
+		if at := g.enders.settle(ctx, counter, op.Key); start.IsZero() {
+			start = at
+		}
 		ops = append(ops, op)
+	}
+	asking := ctx
+	if !start.IsZero() {
+		asking = waited.Since(ctx, start) // the store is to wait for so much less
 	}
 	take := g.store.Take
 	if c.mode == reserves {
@@ -39,12 +48,12 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 			return err
 		}
 	}
-	if err := take(ctx, ops); err != nil {
+	if err := take(asking, ops); err != nil {
 		c.name = ""
 		if id != 0 {
 			g.forget(charges, verdicts, id) // it may have been charged all the same
 		}
-		if err := ctx.Err(); err != nil {
+		if err := over(ctx); err != nil {
 			return false, err // nobody waits for an answer
 		}
 		if c.mode == reserves && errors.Is(err, errors.ErrUnsupported) {
@@ -62,6 +71,18 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 		admitted = admitted && (v.Allowed || counter.policy.Mode == Shadow)
 	}
 	return admitted, nil
+}
+
+// over is ctx.Err(), also where the deadline has passed and ctx does not say so yet: the
+// timer of a store that left at that deadline may come before that of ctx.
+func over(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if at, ok := ctx.Deadline(); ok && !time.Now().Before(at) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // forget gives back what a call was charged of which the store did not say whether it

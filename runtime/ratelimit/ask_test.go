@@ -95,6 +95,36 @@ func TestCallThatEndsWhileTheStoreIsAskedIsNotDecided(t *testing.T) {
 	}
 }
 
+// punctual is a Store that leaves at the deadline of the caller.
+type punctual struct{ recorder }
+
+func (p *punctual) Take(ctx context.Context, _ []ratelimit.Op) error {
+	at, _ := ctx.Deadline()
+	time.Sleep(time.Until(at))
+	return context.DeadlineExceeded
+}
+
+// tardy is a context whose timer comes late.
+type tardy struct {
+	context.Context
+	at time.Time
+}
+
+func (c tardy) Deadline() (time.Time, bool) { return c.at, true }
+
+func TestCallThatEndsByItsDeadlineIsNotDecidedThoughTheStoreKnowsFirst(t *testing.T) {
+	t.Parallel()
+	var seen events
+	gate := ratelimit.New(ratelimit.WithStore("", new(punctual)), ratelimit.WithObserver(&seen)).MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{perMinute("a", 1)}})
+	ctx := tardy{t.Context(), time.Now().Add(time.Millisecond)}
+	if err := gate.Allow(ctx, []byte("k")); err != context.DeadlineExceeded {
+		t.Errorf("Allow: %v, want %v", err, context.DeadlineExceeded)
+	}
+	if len(seen) > 0 {
+		t.Errorf("the observer was told %+v", seen)
+	}
+}
+
 func TestReplicasShareTheLimitWhenTheStoreFails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

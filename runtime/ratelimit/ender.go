@@ -149,17 +149,19 @@ func (e *enders) tell() {
 	}
 }
 
-// settle waits until the store knows of what has ended with a key.
-func (e *enders) settle(ctx context.Context, c *counter, key string) {
+// settle waits until the store knows of what has ended with a key. It returns when that
+// began, and zero if there was nothing to wait for.
+func (e *enders) settle(ctx context.Context, c *counter, key string) (since time.Time) {
 	if e == nil || e.pending.Load() == 0 || e.slow.Load() {
-		return
+		return since
 	}
 	e.mu.Lock()
 	b := e.latest[endKey{c.num, key}]
 	e.mu.Unlock()
 	if b == nil {
-		return
+		return since
 	}
+	since = time.Now()
 	var never <-chan struct{}
 	if ctx != nil {
 		never = ctx.Done()
@@ -172,6 +174,7 @@ func (e *enders) settle(ctx context.Context, c *counter, key string) {
 	case <-timer.C:
 		e.slow.Store(true)
 	}
+	return since
 }
 
 // end has the store of c told what becomes of a policy's part of a call. It is not a

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/waited"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
@@ -21,6 +22,8 @@ type ender struct {
 	ids  []uint64
 	ends []ratelimit.End
 	told []int // ends told before each take and reset
+	// sooner is by how much the last take counts from before it was asked; -1 if not at all.
+	sooner time.Duration
 }
 
 func (*ender) Supports(*ratelimit.Policy) error { return nil }
@@ -32,9 +35,13 @@ func (e *ender) Reset(context.Context, *ratelimit.Policy, string) error {
 	return nil
 }
 
-func (e *ender) Take(_ context.Context, ops []ratelimit.Op) error {
+func (e *ender) Take(ctx context.Context, ops []ratelimit.Op) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.sooner = -1
+	if at, ok := waited.Start(ctx); ok {
+		e.sooner = time.Since(at)
+	}
 	e.told = append(e.told, len(e.ends))
 	for i := range ops {
 		e.ids = append(e.ids, ops[i].ID)
@@ -210,14 +217,18 @@ func TestACallSeesWhatEndedBeforeInItsProcess(t *testing.T) {
 		synctest.Wait()
 		e.slow = time.Hour
 		for i, longest := range []time.Duration{50 * time.Millisecond, 50 * time.Millisecond, 0} {
-			began := time.Now()
+			start := time.Now()
 			permit, err := gate.Acquire(t.Context(), one("k"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			permit.Release()
-			if d := time.Since(began); d > longest {
+			if d := time.Since(start); d > longest {
 				t.Errorf("call %d took %v", i, d)
+			}
+			// The store knows how long it has waited, and has so much less to wait.
+			if want := []time.Duration{-1, 50 * time.Millisecond, -1}[i]; e.sooner != want {
+				t.Errorf("the store was told that call %d began %v ago, want %v", i, e.sooner, want)
 			}
 		}
 		if permit, err := gate.Acquire(t.Context(), one("other")); err != nil {

@@ -2,10 +2,14 @@ package redisstore
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/waited"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
@@ -58,8 +62,13 @@ func (p *part) admits() bool {
 
 // takeApart decides ops whose keys live apart: it charges one part after the other,
 // and if one refuses, gives back what the parts before it were charged. Until then,
-// others are refused what the call does not get.
+// others are refused what the call does not get. All of it has the time of one call.
 func (s *Store) takeApart(ctx context.Context, ops []ratelimit.Op, keys []string) error {
+	start, ok := waited.Start(ctx)
+	if !ok {
+		start = time.Now()
+		ctx = waited.Since(ctx, start)
+	}
 	all := parts(ops, keys)
 	refused := -1
 	var id uint64
@@ -77,9 +86,20 @@ func (s *Store) takeApart(ctx context.Context, ops []ratelimit.Op, keys []string
 				op.ID = id
 			}
 		}
-		if err := s.takePart(ctx, p, reserves); err != nil {
-			for _, before := range all[:i] {
-				s.giveBack(ctx, before)
+		var err error
+		if i > 0 {
+			err = s.enough(start)
+		}
+		if err == nil {
+			err = s.takePart(ctx, p, reserves)
+		}
+		if err != nil {
+			if i > 0 {
+				s.inTime(ctx, start, func() {
+					for _, before := range all[:i] {
+						s.giveBack(ctx, before)
+					}
+				})
 			}
 			return err
 		}
@@ -89,11 +109,11 @@ func (s *Store) takeApart(ctx context.Context, ops []ratelimit.Op, keys []string
 		}
 	}
 	if refused >= 0 {
-		if err := s.refuse(ctx, all, refused); err != nil {
+		if err := s.refuse(ctx, start, all, refused); err != nil {
 			return err
 		}
-	} else {
-		s.keep(ctx, all, id)
+	} else if id != 0 {
+		s.inTime(ctx, start, func() { s.keep(ctx, all, id) })
 	}
 	for _, p := range all {
 		for j, i := range p.index {
@@ -101,6 +121,34 @@ func (s *Store) takeApart(ctx context.Context, ops []ratelimit.Op, keys []string
 		}
 	}
 	return nil
+}
+
+// enough returns an error if too little is left of the time of a call to ask once more.
+// It is not the server that failed then.
+func (s *Store) enough(start time.Time) error {
+	if s.timeout-time.Since(start) < s.timeout/10 {
+		return s.count(Timeout, fmt.Errorf("too little is left of %v to ask", s.timeout))
+	}
+	return nil
+}
+
+// inTime does what has to be done also if the caller of a call has gone away, who waits
+// for it no longer than for an answer. It reports whether it is done.
+func (s *Store) inTime(ctx context.Context, start time.Time, do func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	timer := time.NewTimer(s.timeout - time.Since(start))
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return false
 }
 
 // takePart decides the ops of a part as one.
@@ -138,19 +186,27 @@ func (s *Store) takePart(ctx context.Context, p *part, reserves bool) error {
 }
 
 // refuse gives back what the parts before the i-th were charged, which refuses, and
-// finds out what they say then, and what those after it do.
-func (s *Store) refuse(ctx context.Context, all []*part, i int) error {
+// finds out what they say then, and what those after it do. Where there is no time for
+// that, the call is refused all the same: those before are taken at what they said, and
+// those after to admit it.
+func (s *Store) refuse(ctx context.Context, start time.Time, all []*part, i int) error {
+	for _, p := range all[i+1:] {
+		for k := range p.ops {
+			p.ops[k].Outcome = ratelimit.Outcome{Allowed: true}
+		}
+	}
 	for j, p := range all {
-		if j == i {
+		if j == i || j < i && !s.inTime(ctx, start, func() { s.giveBack(ctx, p) }) || s.timeout-time.Since(start) < s.timeout/10 {
 			continue
 		}
-		if j < i {
-			s.giveBack(ctx, p)
+		q := *p
+		q.ops = slices.Clone(p.ops)
+		for k := range q.ops {
+			q.ops[k].Peek, q.ops[k].Refused = true, j > i
 		}
-		for k := range p.ops {
-			p.ops[k].Peek, p.ops[k].Refused = true, j > i
-		}
-		if err := s.takePart(ctx, p, false); err != nil {
+		if err := s.takePart(ctx, &q, false); err == nil {
+			p.ops = q.ops
+		} else if failure := (*Error)(nil); !errors.As(err, &failure) || failure.Class != Timeout {
 			return err
 		}
 	}
@@ -201,9 +257,6 @@ func (s *Store) giveBack(ctx context.Context, p *part) {
 
 // keep says that what was reserved under an id of our own is charged.
 func (s *Store) keep(ctx context.Context, all []*part, id uint64) {
-	if id == 0 {
-		return
-	}
 	var ends []ratelimit.End
 	for _, p := range all {
 		for i := range p.ops {

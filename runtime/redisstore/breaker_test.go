@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/waited"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 	"github.com/ratelimitgen/ratelimitgen/runtime/redisstore"
 )
@@ -217,6 +218,55 @@ func TestCallersThatLeaveDoNotOpenTheBreaker(t *testing.T) {
 	take(100 * time.Millisecond)
 	if !store.Stats().Servers[0].Open {
 		t.Error("not open after a call that had a quarter of the timeout")
+	}
+}
+
+// With -2 for a timeout, connections of go-redis have no deadline, whatever the context says.
+func TestAClientWithoutTimeoutsOfConnectionsIsLeftAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := startServer(t, "--cluster-enabled", "yes")
+	ownSlots(t, connect(t, s.addr), 0, 16383)
+	for name, client := range map[string]redis.UniversalClient{
+		"single":  redisstore.NewClient(&redis.UniversalOptions{Addrs: []string{s.addr}, ReadTimeout: -2, WriteTimeout: -2}),
+		"cluster": redisstore.NewClient(&redis.UniversalOptions{Addrs: []string{s.addr}, ReadTimeout: -2, IsClusterMode: true}),
+		"ring":    redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": s.addr}, ReadTimeout: -2, ContextTimeoutEnabled: true}),
+	} {
+		t.Cleanup(func() { client.Close() })
+		for _, n := range []int{0, 1} {
+			store := redisstore.New(client, redisstore.WithTimeout(200*time.Millisecond), redisstore.WithPipelines(n), quiet)
+			until(t, 10*time.Second, func() bool { return store.Take(ctx, oneOp("k")) == nil })
+			s.signal(t, syscall.SIGSTOP)
+			resume := time.AfterFunc(3*time.Second, func() { s.signal(t, syscall.SIGCONT) })
+			start := time.Now()
+			err := store.Take(ctx, oneOp("k"))
+			if took := time.Since(start); classOf(err) != redisstore.Timeout || took > time.Second {
+				t.Errorf("%s, %d pipelines: error %v after %v", name, n, err, took)
+			}
+			if resume.Stop() {
+				s.signal(t, syscall.SIGCONT)
+			}
+		}
+	}
+}
+
+// What a call has waited for before it asks is a part of its time.
+func TestACallThatHasWaitedBeforeWaitsLess(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	const timeout = 2 * time.Second
+	store := redisstore.New(connect(t, s.addr), redisstore.WithTimeout(timeout), quiet)
+	if err := store.Take(context.Background(), oneOp("k")); err != nil {
+		t.Fatal(err)
+	}
+	s.signal(t, syscall.SIGSTOP)
+	for _, before := range []time.Duration{timeout / 2, time.Hour} {
+		start := time.Now()
+		err := store.Take(waited.Since(context.Background(), start.Add(-before)), oneOp("k"))
+		want := max(timeout-before, timeout/5)
+		if took := time.Since(start); classOf(err) != redisstore.Timeout || took < want || took > want+timeout/4 {
+			t.Errorf("a call that has waited %v: error %v after %v, want one after %v", before, err, took, want)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/rediskey"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
@@ -76,7 +77,8 @@ const clockTolerance = time.Second
 // Check looks whether the servers are fit to keep counters, for a service to call when
 // it starts, or an operator. It asks for their version, their role, what they do when
 // memory is full, and their clock, and tries each command that the store needs, with a
-// key of its own under the prefix that lives for a second. The error is nil if there is
+// key of its own under the prefix that lives for a second. A server that has no memory left,
+// or refuses to write for another reason, is a Problem, too. The error is nil if there is
 // no Problem; else it names them all. The timeouts are those of the client.
 func (s *Store) Check(ctx context.Context) (Report, error) {
 	return s.check(ctx, time.Now)
@@ -173,7 +175,7 @@ func (c *checkup) server(ctx context.Context, client *redis.Client) error {
 	} else {
 		c.info(&r, info)
 	}
-	c.rights(ctx, client)
+	c.rights(ctx, client, r.Role)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.report.Servers = append(c.report.Servers, r)
@@ -229,11 +231,38 @@ func isOlder(version string, least [2]int) bool {
 	return n[0] < least[0] || n[0] == least[0] && n[1] < least[1]
 }
 
-// rights tries the commands that the store needs.
-func (c *checkup) rights(ctx context.Context, client *redis.Client) {
+// noWrites is what to do about a server that writes nothing, by what it says.
+var noWrites = map[string]string{
+	"OOM":        "raise maxmemory, or see what fills it",
+	"NOREPLICAS": "bring its replicas back, or lower min-replicas-to-write",
+	"MISCONF":    "see in its log why it cannot save, or set stop-writes-on-bgsave-error no",
+	"READONLY":   "connect to its master, or by Sentinel (FailoverOptions of the client)",
+}
+
+// own returns a key of no policy, as there is no form of its name, in a slot of the
+// server's, if one of some has one.
+func (c *checkup) own(ctx context.Context, client *redis.Client) string {
+	const tries = 200 // which miss one of 20 masters once in 28,000 times
+	k := rediskey.Key{Prefix: c.store.prefix, Form: "check"}
+	first := k.String()
+	for i := range tries {
+		name := k.String()
+		if code(client.Do(ctx, "set", name, "", "px", 1000).Err()) != "MOVED" {
+			return name
+		}
+		if k.User = strconv.Itoa(i); hashTag(k.String()) == hashTag(first) {
+			break // as the prefix has a tag
+		}
+	}
+	return first
+}
+
+// rights tries the commands that the store needs on a server in a role, "" if that is not
+// known.
+func (c *checkup) rights(ctx context.Context, client *redis.Client, role string) {
 	s := c.store
 	addr, user := client.Options().Addr, cmp.Or(client.Options().Username, "default")
-	key := s.prefix + "{%}:check" // of no policy: there is no form of that name
+	key := c.own(ctx, client)
 	for _, command := range [][]any{
 		{"time"},
 		{"set", key, "", "px", 1000},
@@ -244,7 +273,12 @@ func (c *checkup) rights(ctx context.Context, client *redis.Client) {
 	} {
 		err := client.Do(ctx, command...).Err()
 		if code(err) != "NOPERM" {
-			continue // a node that has other slots says so
+			// A node that has other slots says so. That it is a replica is known from INFO.
+			remedy, ok := noWrites[code(err)]
+			if ok && command[0] == "set" && (role == "" || code(err) != "READONLY") {
+				c.find(addr, Problem, err.Error(), remedy)
+			}
+			continue
 		}
 		name := command[0].(string)
 		what := err.Error()

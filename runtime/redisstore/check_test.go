@@ -3,6 +3,8 @@ package redisstore_test
 import (
 	"context"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +68,75 @@ func TestCheckNamesEvictionOfCounters(t *testing.T) {
 	if report, err := store.Check(ctx); err != nil || len(report.Findings) > 0 {
 		t.Errorf("%s, %v", found(report), err)
 	}
+}
+
+// A server that refuses to write decides nothing but what is refused already.
+func TestCheckNamesWhatKeepsAServerFromWriting(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"full":            {[]string{"--maxmemory", "1"}, "OOM command not allowed"},
+		"without replica": {[]string{"--min-replicas-to-write", "1"}, "NOREPLICAS "},
+		"replica":         {[]string{"--replicaof", "127.0.0.1", "1"}, "it is a replica of 127.0.0.1:1"},
+		"unsaved":         {nil, "MISCONF "},
+	} {
+		s := startServer(t, c.args...)
+		client := connect(t, s.addr)
+		if c.args == nil {
+			s.breakSaving(t, client)
+		}
+		report, err := redisstore.New(client).Check(ctx)
+		if err == nil || len(report.Findings) != 1 || !strings.Contains(found(report), s.addr+": problem: "+c.want) {
+			t.Errorf("%s: %s, error %v, want %s", name, found(report), err, c.want)
+		}
+	}
+	// A user who may not ask for the role.
+	s := startServer(t, "--replicaof", "127.0.0.1", "1")
+	if err := connect(t, s.addr).Do(ctx, "acl", "setuser", "u", "on", ">p", "~*", "+@all", "-info").Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: s.addr, Username: "u", Password: "p"})
+	t.Cleanup(func() { client.Close() })
+	if report, err := redisstore.New(client).Check(ctx); err == nil || !strings.Contains(err.Error(), "READONLY ") {
+		t.Errorf("%s, error %v", found(report), err)
+	}
+	// Each node of a cluster is asked for a key that it has.
+	servers, nodes, cluster := startNodes(t)
+	for i, node := range nodes {
+		if err := node.ConfigSet(ctx, "min-replicas-to-write", "1").Err(); err != nil {
+			t.Fatal(err)
+		}
+		report, err := redisstore.New(cluster).Check(ctx)
+		if err == nil || len(report.Findings) != 1 || !strings.Contains(found(report), servers[i].addr+": problem: NOREPLICAS") {
+			t.Errorf("node %d: %s, error %v", i, found(report), err)
+		}
+		if err := node.ConfigSet(ctx, "min-replicas-to-write", "0").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// breakSaving has the server fail to save, after which it refuses to write.
+func (s *server) breakSaving(t testing.TB, client *redis.Client) {
+	t.Helper()
+	ctx := context.Background()
+	// In the place of the file to save there is a directory that is not empty.
+	if err := os.MkdirAll(filepath.Join(s.dir, "dump.rdb", "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.ConfigSet(ctx, "save", "3600 1000000").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.BgSave(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, 10*time.Second, func() bool {
+		info, err := client.Info(ctx, "persistence").Result()
+		return err == nil && strings.Contains(info, "rdb_last_bgsave_status:err")
+	})
 }
 
 func TestCheckNamesTheRightThatIsMissing(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,7 +51,7 @@ func prompt(client redis.UniversalClient, timeout time.Duration) redis.Universal
 	switch c := client.(type) {
 	case *redis.Client:
 		o := c.Options()
-		if o.ContextTimeoutEnabled {
+		if heeds(o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout) {
 			return c
 		}
 		// A copy of the client with options of its own. Its timeouts are those of
@@ -62,15 +63,21 @@ func prompt(client redis.UniversalClient, timeout time.Duration) redis.Universal
 		c.Options().ContextTimeoutEnabled = true
 		return c
 	case *redis.ClusterClient:
-		if c.Options().ContextTimeoutEnabled {
+		if o := c.Options(); heeds(o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout) {
 			return c
 		}
 	case *redis.Ring:
-		if c.Options().ContextTimeoutEnabled {
+		if o := c.Options(); heeds(o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout) {
 			return c
 		}
 	}
 	return nil
+}
+
+// heeds reports whether a client with these options heeds the deadlines of contexts. With
+// a negative timeout (-2 for the user) it sets no deadline of a connection at all.
+func heeds(enabled bool, timeouts ...time.Duration) bool {
+	return enabled && slices.Min(timeouts) >= 0
 }
 
 // idleTime is for how long a goroutine waits for the next command.

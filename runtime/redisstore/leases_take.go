@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/waited"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
@@ -21,14 +22,14 @@ func (s *Store) takeLeased(ctx context.Context, ops []ratelimit.Op) error {
 			return nil
 		}
 	}
-	began := time.Now()
+	start := time.Now()
 	for waits := 0; ; waits++ {
 		if s.refusals != nil && s.refusals.recall(ops, s.now()) {
 			return nil
 		}
 		e := l.enter(hash, op, s.now())
 		if e == nil {
-			return s.decide(startedAt(ctx, began), ops)
+			return s.decide(waited.Since(ctx, start), ops)
 		}
 		e.mu.Lock()
 		if s.spend(e, op) {
@@ -41,23 +42,23 @@ func (s *Store) takeLeased(ctx context.Context, ops []ratelimit.Op) error {
 			e.flight = f
 			units := l.size(e, op, s.now())
 			e.mu.Unlock()
-			return s.lead(ctx, ops, e, f, units, began)
+			return s.lead(ctx, ops, e, f, units, start)
 		}
 		if waits == leaseWaits {
 			e.mu.Unlock()
-			return s.decide(startedAt(ctx, began), ops)
+			return s.decide(waited.Since(ctx, start), ops)
 		}
 		w := &waiter{op: op}
 		f.waiters = append(f.waiters, w)
 		e.mu.Unlock()
-		switch err := s.await(ctx, e, f, w, began); {
+		switch err := s.await(ctx, e, f, w, start); {
 		case w.served && s.now() < f.until:
 			l.hits.Add(1)
 			return nil
 		case err != nil:
 			return err
 		case f.refused:
-			return s.decide(startedAt(ctx, began), ops)
+			return s.decide(waited.Since(ctx, start), ops)
 		}
 	}
 }
@@ -105,7 +106,7 @@ func (l *leases) size(e *lease, op *ratelimit.Op, now int64) int64 {
 }
 
 // lead decides a call, and takes units for others, who wait until f is done.
-func (s *Store) lead(ctx context.Context, ops []ratelimit.Op, e *lease, f *flight, units int64, began time.Time) (err error) {
+func (s *Store) lead(ctx context.Context, ops []ratelimit.Op, e *lease, f *flight, units int64, start time.Time) (err error) {
 	defer func() {
 		errors.As(err, &f.err)
 		e.mu.Lock()
@@ -119,7 +120,7 @@ func (s *Store) lead(ctx context.Context, ops []ratelimit.Op, e *lease, f *fligh
 	if units > op.Cost {
 		p := &part{ops: []ratelimit.Op{*op}, keys: []string{s.key(op.Policy, op.Key)}}
 		p.ops[0].Policy, p.ops[0].Cost = e.policy, units
-		if err := s.takePart(startedAt(ctx, began), p, true); err != nil {
+		if err := s.takePart(waited.Since(ctx, start), p, true); err != nil {
 			return err
 		}
 		if p.ops[0].Outcome.Allowed {
@@ -128,7 +129,7 @@ func (s *Store) lead(ctx context.Context, ops []ratelimit.Op, e *lease, f *fligh
 		}
 		sent = s.now()
 	}
-	if err := s.decide(startedAt(ctx, began), ops); err != nil {
+	if err := s.decide(waited.Since(ctx, start), ops); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -181,8 +182,8 @@ func (e *lease) serve(f *flight, now int64) {
 
 // await waits until f is done, for a call that began at a time. It is told by w whether
 // it was served.
-func (s *Store) await(ctx context.Context, e *lease, f *flight, w *waiter, began time.Time) error {
-	timer := time.NewTimer(s.timeout - time.Since(began))
+func (s *Store) await(ctx context.Context, e *lease, f *flight, w *waiter, start time.Time) error {
+	timer := time.NewTimer(s.timeout - time.Since(start))
 	defer timer.Stop()
 	err := context.DeadlineExceeded
 	select {
@@ -206,36 +207,17 @@ func (s *Store) await(ctx context.Context, e *lease, f *flight, w *waiter, began
 		s.failures[f.err.Class].Add(1)
 		return f.err
 	}
-	if s.timeout-time.Since(began) < s.timeout/10 {
+	if s.timeout-time.Since(start) < s.timeout/10 {
 		return s.count(Timeout, fmt.Errorf("too little is left of %v to ask", s.timeout)) // as it is not the server that failed
 	}
 	return nil
 }
 
-// started is a context of a call that has waited before it asks the server.
-type started struct {
-	context.Context
-	at time.Time
-}
-
-type startedKey struct{}
-
-func startedAt(ctx context.Context, at time.Time) context.Context { return &started{ctx, at} }
-
-// Value implements [context.Context].
-func (c *started) Value(key any) any {
-	if key == (startedKey{}) {
-		return c
-	}
-	return c.Context.Value(key)
-}
-
-// patience returns for how long a call waits for an answer.
+// patience returns for how long a call waits for an answer. One that has waited for
+// something else before has a fifth of the timeout in any case, or asking were no use.
 func (s *Store) patience(ctx context.Context) time.Duration {
-	if s.leases != nil {
-		if c, ok := ctx.Value(startedKey{}).(*started); ok {
-			return s.timeout - time.Since(c.at)
-		}
+	if at, ok := waited.Start(ctx); ok {
+		return max(s.timeout-time.Since(at), s.timeout/5)
 	}
 	return s.timeout
 }

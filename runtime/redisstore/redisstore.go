@@ -109,8 +109,10 @@
 // keys, they are asked in their order, and charged at once; when one refuses, what those
 // before it were charged is given back, by a command more each. Meanwhile others may be
 // refused for a call that is not admitted; nobody is admitted too much, also if the
-// process dies in between. To decide such calls as one, name a hash tag in the prefix,
-// as in WithPrefix("{limits}:"), at the price that one node then holds all counters.
+// process dies in between. All these commands have the time of one: see WithTimeout. What
+// is not given back by then is given back after the call. To decide such calls as one,
+// name a hash tag in the prefix, as in WithPrefix("{limits}:"), at the price that one node
+// then holds all counters.
 // So it is for any client that is not a *redis.Client. A node that fails is
 // not asked for a while, as above, which the calls on other nodes do not notice.
 package redisstore
