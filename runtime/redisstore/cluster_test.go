@@ -243,6 +243,61 @@ func moveSlot(t *testing.T, nodes []*redis.Client, cluster *redis.ClusterClient,
 	}
 }
 
+// Of calls that go out together, go-redis keeps that they were moved, and not what became
+// of them on the node that they were moved to.
+func TestCallsThatWereMovedAndThenLostMayHaveBeenCharged(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One node has all slots, and tells that it is where the proxy is.
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	other := startServer(t, "--cluster-enabled", "yes")
+	owner := startServer(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", port)
+	proxy := startProxy(t, l, owner.addr)
+	direct := connect(t, owner.addr)
+	ownSlots(t, direct, 0, 16383)
+	host, port, _ := net.SplitHostPort(other.addr)
+	if err := direct.ClusterMeet(ctx, host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	awaitCluster(t, connect(t, other.addr), 2)
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{
+		ContextTimeoutEnabled: true,
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { // as it was before
+			return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: other.addr}}}}, nil
+		},
+	})
+	t.Cleanup(func() { cluster.Close() })
+	store := redisstore.New(cluster, redisstore.WithTimeout(10*time.Second), redisstore.WithPipelines(1), quiet)
+	p := &ratelimit.Policy{ID: "p", Limit: 100, Window: time.Hour}
+	ops := make([]ratelimit.Op, 5)
+	for i := range ops {
+		ops[i] = ratelimit.Op{Policy: p, Key: fmt.Sprint(i), Cost: 1}
+	}
+	for i, err := range store.TakeTogether(ctx, ops) {
+		if err != nil || ops[i].Outcome.Remaining != 99 {
+			t.Errorf("moved: %+v, %v", ops[i].Outcome, err)
+		}
+	}
+	proxy.lose("evalsha")
+	for _, err := range store.TakeTogether(ctx, ops) {
+		if c := redisstore.ClassOf(err); err == nil || c != redisstore.Unreachable {
+			t.Errorf("moved, and then lost: class %s of %v", c, err)
+		}
+	}
+	if n := proxy.losses(); n != 1 {
+		t.Errorf("%d replies were lost", n)
+	}
+	for i, err := range store.TakeTogether(ctx, ops) {
+		if n := ops[i].Outcome.Remaining; err != nil || n < 97 || n > 98 {
+			t.Errorf("after that: %+v, %v", ops[i].Outcome, err)
+		}
+	}
+}
+
 func TestRing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -66,10 +66,20 @@ func code(err error) string {
 	return word
 }
 
+// movedError is that of a command that went out with others and was sent elsewhere. What
+// came of it there is not known: go-redis keeps the first error of such a command, which
+// may be that it was moved though the connection to the other node broke.
+type movedError struct{ error }
+
+func (e movedError) Unwrap() error { return e.error }
+
 // classify returns the class of an error of go-redis.
 func classify(err error) Class {
 	var network net.Error
+	var moved movedError
 	switch {
+	case errors.As(err, &moved):
+		return Unreachable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, redis.ErrPoolTimeout):
 		return Timeout
 	case errors.As(err, &network) && network.Timeout():
@@ -96,8 +106,14 @@ func isLocal(err *Error) bool {
 		return true
 	}
 	switch err.Code() {
-	case "NOPERM", "MOVED", "ASK", "TRYAGAIN", "CROSSSLOT":
+	case "NOPERM", "TRYAGAIN", "CROSSSLOT":
 		return true
 	}
-	return false
+	return isElsewhere(err)
+}
+
+// isElsewhere reports whether a node of a cluster said that another one has the slot.
+func isElsewhere(err error) bool {
+	c := code(err)
+	return c == "MOVED" || c == "ASK"
 }

@@ -274,3 +274,6 @@ func (s *Store) AheadCommand(what string, ops []ratelimit.Op) []any {
 	}
 	return cmd
 }
+
+// ClassOf returns the class of an error of TakeTogether.
+func ClassOf(err error) Class { return classify(err) }

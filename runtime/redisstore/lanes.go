@@ -228,6 +228,8 @@ func (s *Store) sendOnce(within *deadline, client redis.UniversalClient, batch [
 				rest = append(rest, c)
 			}
 			continue
+		case panicked == nil && len(sent) > 1 && s.sharded && isElsewhere(c.err):
+			c.err = movedError{c.err}
 		}
 		rest = s.divide(c, rest)
 	}
