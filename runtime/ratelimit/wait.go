@@ -102,6 +102,8 @@ type queue struct {
 type waiter struct {
 	charges []Charge
 	first   chan struct{} // closed when it is the first
+	end     time.Time     // of its patience by MaxWait; zero for none
+	early   bool          // that is before the end of one ahead of it, whose MaxWait was longer
 }
 
 // patience is how long a call may wait.
@@ -191,8 +193,16 @@ func (g *gate) line(ctx context.Context, charges []Charge, c *call, p *patience)
 	if ctx != nil {
 		never = ctx.Done()
 	}
+	var end <-chan time.Time
+	if w.early {
+		timer := time.NewTimer(time.Until(w.end))
+		defer timer.Stop()
+		end = timer.C
+	}
 	select {
 	case <-w.first:
+	case <-end:
+		return g.refuse(ctx, charges, c, 0)
 	case <-never:
 		return ctx.Err()
 	}
@@ -262,7 +272,10 @@ func (g *gate) join(charges []Charge, c *call, p *patience) (q *queue, w *waiter
 	if g.isFull(q, charges) || !p.allows(planned) {
 		return nil, nil, planned
 	}
-	w = &waiter{charges: make([]Charge, len(charges)), first: make(chan struct{})}
+	w = &waiter{charges: make([]Charge, len(charges)), first: make(chan struct{}), end: p.end}
+	for _, ahead := range q.calls {
+		w.early = w.early || !p.end.IsZero() && (ahead.end.IsZero() || ahead.end.After(p.end))
+	}
 	for i := range charges {
 		ch := &charges[i] // whose key stays where it is
 		w.charges[i] = Charge{Key: bytes.Clone(ch.Key), Cost: ch.Cost, Limit: ch.Limit, Skip: ch.Skip}
