@@ -96,6 +96,9 @@ type queue struct {
 	plan  *plan         // nil if it is not known
 	poke  chan struct{} // something was given back: the first call tries again
 
+	end     time.Time // the latest of the calls that there were
+	patient bool      // one of them had none
+
 	outdated atomic.Bool // a policy was updated, so the plan is wrong
 }
 
@@ -103,7 +106,7 @@ type waiter struct {
 	charges []Charge
 	first   chan struct{} // closed when it is the first
 	end     time.Time     // of its patience by MaxWait; zero for none
-	early   bool          // that is before the end of one ahead of it, whose MaxWait was longer
+	early   bool          // that may be before the end of one ahead of it, whose MaxWait was longer
 }
 
 // patience is how long a call may wait.
@@ -202,7 +205,11 @@ func (g *gate) line(ctx context.Context, charges []Charge, c *call, p *patience)
 	select {
 	case <-w.first:
 	case <-end:
-		return g.refuse(ctx, charges, c, 0)
+		select {
+		case <-w.first:
+		default:
+			return g.refuse(ctx, charges, c, 0)
+		}
 	case <-never:
 		return ctx.Err()
 	}
@@ -273,8 +280,9 @@ func (g *gate) join(charges []Charge, c *call, p *patience) (q *queue, w *waiter
 		return nil, nil, planned
 	}
 	w = &waiter{charges: make([]Charge, len(charges)), first: make(chan struct{}), end: p.end}
-	for _, ahead := range q.calls {
-		w.early = w.early || !p.end.IsZero() && (ahead.end.IsZero() || ahead.end.After(p.end))
+	w.early = !p.end.IsZero() && (q.patient || q.end.After(p.end))
+	if q.patient = q.patient || p.end.IsZero(); p.end.After(q.end) {
+		q.end = p.end
 	}
 	for i := range charges {
 		ch := &charges[i] // whose key stays where it is
