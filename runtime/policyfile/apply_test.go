@@ -195,6 +195,72 @@ limits:
 	}
 }
 
+// TestExceptionsAreForKeysAsTheGeneratorWritesThem has keys of which the generator escapes
+// the text or not, and tells an address from a user who is called like it.
+func TestExceptionsAreForKeysAsTheGeneratorWritesThem(t *testing.T) {
+	t.Parallel()
+	addr := func(s string) []byte {
+		return ratelimit.AppendIP([]byte{}, &ratelimit.Request{Addr: netip.MustParseAddr(s)})
+	}
+	tagged := func(s string) []byte {
+		return ratelimit.AppendTaggedIP([]byte{}, &ratelimit.Request{Addr: netip.MustParseAddr(s)})
+	}
+	user := func(s string) []byte { return ratelimit.AppendText([]byte{}, s) }
+	text := func(s string) []byte { return []byte(s) }
+	for _, c := range []struct {
+		of, keys  string
+		is, isNot [][]byte
+	}{
+		{"user ?? ip", "cidr: 10.0.0.0/8", [][]byte{tagged("10.1.2.3")}, [][]byte{user("10.1.2.3"), tagged("11.1.2.3"), user("ann")}},
+		{"user ?? ip", `cidr: "2001:db8::/32"`, [][]byte{tagged("2001:db8::1")}, [][]byte{user("2001:db8::/64"), user(`\2001:db8::/64`)}},
+		{"(user ?? role) ?? (ip)", "cidr: 10.0.0.0/8", [][]byte{tagged("10.1.2.3")}, [][]byte{user("10.1.2.3")}},
+		{`role == "a" ? user ?? ip/24/48 : ip`, "cidr: 10.0.0.0/8", [][]byte{tagged("10.1.2.3")}, [][]byte{user("10.1.2.3")}},
+		{`let x = req.Name; x + "?" ?: request.ip`, "cidr: 10.0.0.0/8", [][]byte{tagged("10.1.2.3")}, [][]byte{user("10.1.2.3")}},
+		{"req.Big ? ip/8/16 : ip", "cidr: 10.0.0.0/8", [][]byte{addr("10.1.2.3")}, [][]byte{tagged("10.1.2.3")}},
+		{"[ip / 24 / 56]", "cidr: 10.0.0.0/8", [][]byte{addr("10.1.2.3")}, [][]byte{tagged("10.1.2.3")}},
+		{"#ip", `cidr: "2001:db8::1"`, [][]byte{text("2001:db8::1")}, [][]byte{text("2001:db8::2")}},
+		{"#ip", `key: "2001:db8::1"`, [][]byte{text("2001:db8::1")}, [][]byte{text("2001:db8::2")}},
+		{"req.Name", `key: 'corp\ann'`, [][]byte{text(`corp\ann`)}, [][]byte{text(`corp\\ann`)}},
+		{"[lower(req.Name)]", `key: ['a|b']`, [][]byte{text("a|b")}, [][]byte{text(`a\|b`)}},
+		{`req.Names["x?y"]?.Name ?? "a:b"`, `key: 'a|b'`, [][]byte{text("a|b")}, [][]byte{text(`a\|b`)}},
+		{"user == nil ? role : req.Name", `key: 'a|b'`, [][]byte{text("a|b")}, [][]byte{text(`a\|b`)}},
+		{"user", `key: 'corp\ann'`, [][]byte{user(`corp\ann`)}, [][]byte{text(`corp\ann`)}},
+		{"user ?? req.Name", `key: 'corp\ann'`, [][]byte{user(`corp\ann`)}, [][]byte{text(`corp\ann`)}},
+		{"user ?? ip", `key: 'corp\ann'`, [][]byte{user(`corp\ann`)}, [][]byte{text(`corp\ann`)}},
+		{`let x = req.Name; [x ?? "", ip ?? user]`, "key: ['a|b', c]", [][]byte{append(user("a|b"), "|c"...)}, [][]byte{text("a|b|c")}},
+		{"", `key: 'a|b'`, [][]byte{user("a|b")}, [][]byte{text("a|b")}},
+		{"", "cidr: 10.0.0.0/8", [][]byte{addr("10.1.2.3")}, [][]byte{text("11.1.2.3")}},
+	} {
+		l := ratelimit.New()
+		gate := addGate(t, l, ratelimit.Policy{ID: "login", Limit: 5, Window: time.Hour, Key: c.of})
+		f, err := policyfile.Parse("limits.yaml", []byte("limits:\n  login:\n    keys:\n      - {"+c.keys+", max: 7}\n"))
+		if err == nil {
+			err = f.Apply(l)
+		}
+		if err != nil {
+			t.Errorf("%s of %s: %v", c.keys, c.of, err)
+			continue
+		}
+		limitOf := func(key []byte) int64 {
+			d, err := gate.Peek(t.Context(), ratelimit.Charge{Key: key, Cost: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d.Limit
+		}
+		for _, key := range c.is {
+			if n := limitOf(key); n != 7 {
+				t.Errorf("%s of %s: %s has the limit %d, want that of the exception, 7", c.keys, c.of, key, n)
+			}
+		}
+		for _, key := range c.isNot {
+			if n := limitOf(key); n != 5 {
+				t.Errorf("%s of %s: %s has the limit %d, want that of others, 5", c.keys, c.of, key, n)
+			}
+		}
+	}
+}
+
 func TestTheEnvironmentTakesPrecedence(t *testing.T) {
 	t.Parallel()
 	l := newLimiter(t)

@@ -19,10 +19,11 @@ func (g grouping) of(v4 bool) int {
 	return g.bits6
 }
 
-// groupingOf reads Policy.Key; ok is false if that is something else than addresses.
+// groupingOf reads a part of Policy.Key; ok is false if that is something else than the
+// caller's address. #ip is a parameter, which holds what it holds.
 func groupingOf(key string) (g grouping, ok bool) {
 	words := strings.Split(strings.ReplaceAll(key, " ", ""), "/")
-	if !slices.Contains([]string{"ip", "#ip", "request.ip"}, words[0]) {
+	if !slices.Contains([]string{"ip", "request.ip"}, words[0]) {
 		return g, false
 	}
 	g = grouping{32, 64}
@@ -36,6 +37,117 @@ func groupingOf(key string) (g grouping, ok bool) {
 		}
 	}
 	return g, len(words) <= 3
+}
+
+// keyForm says how keys are written that consist of one element, as the generator has it.
+type keyForm struct {
+	// plain is set for a text that is the whole key as it is. Where the key may be the
+	// caller's user name or address, text is escaped.
+	plain bool
+	// chosen is set where the key is the caller's address in some calls and a text in
+	// others. Then the address stands behind a '\\', so that nobody is called like it.
+	chosen bool
+	// addresses is set if all keys are the caller's address.
+	addresses bool
+	// grouping is the finest by which addresses are counted, if they are.
+	grouping
+}
+
+// keyFormOf reads Policy.Key, which is "" if it is not known. The form of a key of
+// several elements is the zero one.
+func keyFormOf(key string) keyForm {
+	var f keyForm
+	leaves := leavesOf(key)
+	texts := 0
+	for _, leaf := range leaves {
+		if g, ok := groupingOf(leaf); ok {
+			f.bits4, f.bits6 = max(f.bits4, g.bits4), max(f.bits6, g.bits6)
+			continue
+		}
+		texts++
+		f.plain = f.plain || leaf != "user" && leaf != "request.user" && leaf != ""
+	}
+	addresses := len(leaves) - texts
+	f.addresses = texts == 0 && addresses > 0
+	f.chosen = texts > 0 && addresses > 0
+	named := slices.Contains(leaves, "user") || slices.Contains(leaves, "request.user")
+	f.plain = f.plain && addresses == 0 && !named
+	return f
+}
+
+// leavesOf returns what a key of one element may be: what the operators ?:, ?? and
+// c ? a : b choose from. It is nothing for a key of several elements.
+func leavesOf(key string) []string {
+	key = strings.TrimSpace(key)
+	for _, around := range []string{"()", "[]"} {
+		if len(key) > 1 && key[0] == around[0] && closing(key) == len(key)-1 {
+			return leavesOf(key[1 : len(key)-1])
+		}
+	}
+	var leaves []string
+	from, last := 0, 0 // of the part, and of leaves those that may be a condition
+	add := func(to int) { leaves = append(leaves, key[from:to]) }
+	for i := 0; i < len(key); i++ {
+		switch key[i] {
+		case '(', '[', '{', '"', '\'', '`':
+			i = closing(key[i:]) + i
+		case ',':
+			return nil
+		case ';': // the end of a let
+			return leavesOf(key[i+1:])
+		case ':':
+			add(i)
+			from, last = i+1, len(leaves)
+		case '?':
+			if strings.HasPrefix(key[i:], "?.") {
+				continue
+			}
+			add(i)
+			switch {
+			case strings.HasPrefix(key[i:], "??"):
+				i++
+			case strings.HasPrefix(key[i:], "?:"):
+				i++
+				last = len(leaves)
+			default:
+				leaves = leaves[:last]
+			}
+			from = i + 1
+		}
+	}
+	add(len(key))
+	if len(leaves) == 1 {
+		return []string{strings.TrimSpace(leaves[0])}
+	}
+	var all []string
+	for _, leaf := range leaves {
+		all = append(all, leavesOf(leaf)...)
+	}
+	return all
+}
+
+// closing returns the index of what closes the bracket or the quote that s begins with,
+// or of the last byte.
+func closing(s string) int {
+	depth := 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			depth--
+		case '"', '\'', '`':
+			for i++; i < len(s) && s[i] != c; i++ {
+				if s[i] == '\\' && c != '`' {
+					i++
+				}
+			}
+		}
+		if depth <= 0 {
+			return min(i, len(s)-1)
+		}
+	}
+	return len(s) - 1
 }
 
 // elementsOf returns of how many elements a key consists that is written as in a
@@ -74,21 +186,21 @@ func (l *limit) wrongRules(p *ratelimit.Policy) (problems []Problem) {
 		return []Problem{l.keysAt.problem("keys: all calls of this limit share one counter, so that there are no exceptions")}
 	}
 	elements := elementsOf(p.Key)
-	group, addresses := groupingOf(p.Key)
+	form := keyFormOf(p.Key)
 	never := slices.Contains([]string{"user", "role", "path", "route", "method"}, p.Key) || elements > 1
 	for i := range l.rules {
 		r := &l.rules[i]
 		switch {
 		case r.exact != "" && elements > 0 && r.elements != elements:
 			problems = append(problems, r.problem("key: the key of this limit is %s, of %d elements, and this one has %d", show(p.Key), elements, r.elements))
-		case r.exact != "" && addresses:
-			if wrong := group.wrongExact(r.exact); wrong != "" {
+		case r.exact != "" && form.addresses:
+			if wrong := form.wrongExact(r.exact); wrong != "" {
 				problems = append(problems, r.problem("key: %s: %s", show(r.exact), wrong))
 			}
 		case len(r.networks) > 0 && never:
 			problems = append(problems, r.problem("networks are for keys that are addresses, and the key of this limit is %s", show(p.Key)))
-		case addresses:
-			problems = append(problems, group.wrongNetworks(r.networks)...)
+		case form.addresses || form.chosen:
+			problems = append(problems, form.wrongNetworks(r.networks)...)
 		}
 		if wrong := r.wrongLimit(p); wrong != "" {
 			problems = append(problems, r.limitAt.problem("%s", wrong))

@@ -59,7 +59,8 @@ type rule struct {
 	place
 	// exact is the key as it is counted; "" if the rule is about networks.
 	exact    string
-	elements int // of exact
+	plain    string // exact, not escaped if it is of one element
+	elements int    // of exact
 	networks []writtenNetwork
 	limit    value // if times is 0
 	times    int64
@@ -130,6 +131,9 @@ func (f *reading) rule(n *node) (r rule, ok bool) {
 		switch o.name {
 		case optKey:
 			r.exact, r.elements = f.exactKey(p.value)
+			if r.plain = r.exact; r.elements == 1 {
+				r.plain = p.value.first().text
+			}
 		case optCIDR:
 			r.networks = f.cidr(p.value)
 		case optCIDRFile:
@@ -152,6 +156,14 @@ func (f *reading) rule(n *node) (r rule, ok bool) {
 		f.report(n.place, "the exception does not say how many calls: add max or times")
 	}
 	return r, len(f.problems) == before
+}
+
+// first returns n or, of a list, its first item.
+func (n *node) first() *node {
+	if n.kind == sequence {
+		return n.items[0]
+	}
+	return n
 }
 
 // exactKey returns a key as it is counted, and the number of its elements.

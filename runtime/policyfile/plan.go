@@ -87,7 +87,7 @@ func (b *Binding) plan(f *File, env environment, p *ratelimit.Policy) (change, [
 
 // exceptions returns the exceptions of l for a policy.
 func (l *limit) exceptions(p *ratelimit.Policy) ratelimit.Exceptions {
-	x := ratelimit.Exceptions{LimitOf: l.matcher.limitOf(greatestLimit(p)), Switches: true}
+	x := ratelimit.Exceptions{LimitOf: l.matcher.limitOf(keyFormOf(p.Key), greatestLimit(p)), Switches: true}
 	for i := range l.rules {
 		r := &l.rules[i]
 		x.Switches = x.Switches && r.times == 0 && (r.limit.n == ratelimit.Unlimited || r.limit.n == ratelimit.Blocked)

@@ -67,18 +67,21 @@ func schemaOf() []byte {
 	return append(text, '\n')
 }
 
+// groupedNumber matches numbers that are written with a '_', and above 0.
+const groupedNumber = `^[1-9][0-9]*(_[0-9]+)+$`
+
 // schema is what an editor is told of the option.
 func (o *option) schema() map[string]any {
 	s := map[string]any{"description": o.doc, "examples": []string{o.example}}
 	number := map[string]any{"type": "integer", "minimum": o.min, "maximum": o.max}
+	// YAML 1.2 takes 1_000 for a text.
+	grouped := map[string]any{"type": "string", "pattern": groupedNumber}
 	duration := map[string]any{"type": "string", "pattern": `^([0-9.]+(ns|us|µs|μs|ms|s|m|h|d|w))+$`}
 	switch o.kind {
 	case units:
-		s["anyOf"] = []any{number, duration, map[string]any{"enum": o.words}}
+		s["anyOf"] = []any{number, grouped, duration, map[string]any{"enum": o.words}}
 	case integer:
-		for k, v := range number {
-			s[k] = v
-		}
+		s["anyOf"] = []any{number, grouped}
 	case length:
 		for k, v := range duration {
 			s[k] = v
@@ -88,7 +91,7 @@ func (o *option) schema() map[string]any {
 	case text:
 		s["type"] = "string"
 	case mentioned:
-		texts := map[string]any{"type": []string{"string", "integer", "boolean"}}
+		texts := map[string]any{"type": []string{"string", "number", "boolean"}}
 		switch o.name {
 		case optCIDRFile:
 			s["type"] = "string"

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"regexp"
+	"slices"
 	"testing"
 )
 
@@ -46,6 +48,35 @@ func TestSchemaIsThatOfTheTables(t *testing.T) {
 	for _, o := range keyOptions {
 		if known[optKeys].Items.Properties[o.name] == nil {
 			t.Errorf("the schema lacks %s of keys", o.name)
+		}
+	}
+}
+
+// TestTheSchemaHasGroupedNumbers has the schema of each number take what is a text in YAML
+// 1.2 and a number in a file, such as 1_000.
+func TestTheSchemaHasGroupedNumbers(t *testing.T) {
+	t.Parallel()
+	for _, o := range slices.Concat(limitOptions, keyOptions) {
+		if o.kind != units && o.kind != integer {
+			continue
+		}
+		takes := func(s string) (yes bool) {
+			choices, _ := o.schema()["anyOf"].([]any)
+			for _, one := range choices {
+				pattern, ok := one.(map[string]any)["pattern"].(string)
+				yes = yes || ok && regexp.MustCompile(pattern).MatchString(s)
+			}
+			return yes
+		}
+		for _, s := range []string{"1_000", "1_0_0", "12_345_678"} {
+			if _, ok := decimal(s); !ok || !takes(s) {
+				t.Errorf("%s: %s is a number: %t, and the schema takes it: %t", o.name, s, ok, takes(s))
+			}
+		}
+		for _, s := range []string{"_1", "1_", "1__0", "0_1", "-1_000", "1_000x"} {
+			if _, ok := decimal(s); ok || takes(s) {
+				t.Errorf("%s: %s is a number: %t, and the schema takes it: %t", o.name, s, ok, takes(s))
+			}
 		}
 	}
 }

@@ -42,14 +42,14 @@ const (
 )
 
 // Bound returns the worst case of p, which is valid. Of a Dynamic policy it is that
-// of calls that bring the limit p.Limit.
+// of calls that bring the limit p.Limit: none of those that bring 0 is admitted.
 func (p Policy) Bound() Bound {
 	b := Bound{limit: p.Limit, capacity: p.Capacity(), span: p.Window.Microseconds()}
 	switch {
 	case p.Mode == Off || p.Limit == Unlimited:
 		b.rule = boundAll
 		return b
-	case p.Limit == Blocked:
+	case p.Limit == Blocked || p.Dynamic && p.Limit <= 0: // as its calls that bring no more
 		b.rule = boundNothing
 		return b
 	}

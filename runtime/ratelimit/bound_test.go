@@ -36,6 +36,38 @@ func bounded(t *rapid.T) ratelimit.Policy {
 	return p
 }
 
+func TestBoundOfADynamicPolicyIsThatOfTheLimitItIsGiven(t *testing.T) {
+	t.Parallel()
+	for _, p := range []ratelimit.Policy{
+		{ID: "p", Window: time.Second},
+		{ID: "p", Algorithm: ratelimit.SlidingWindow, Window: time.Second},
+		{ID: "p", Algorithm: ratelimit.FixedWindow, Window: time.Second},
+		{ID: "p", Algorithm: ratelimit.FixedWindow, Align: ratelimit.AlignHour},
+		{ID: "p", Algorithm: ratelimit.TokenBucket, Window: time.Second},
+		{ID: "p", Algorithm: ratelimit.TokenBucket, Window: time.Second, Burst: 1},
+		{ID: "p", Algorithm: ratelimit.TokenBucket, Window: time.Second, Burst: 3, Refill: ratelimit.Interval},
+		{ID: "p", Algorithm: ratelimit.Concurrency},
+		{ID: "p", Algorithm: ratelimit.TimeQuota, Window: time.Second},
+	} {
+		p.Limit = 2
+		if err := p.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		want := p.Bound()
+		p.Dynamic = true
+		if b := p.Bound(); b.String() != want.String() || b.Most(time.Hour) != want.Most(time.Hour) {
+			t.Errorf("%+v: %v, want %v", p, b, want)
+		}
+		p.Limit = 0
+		if err := p.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if b := p.Bound(); b.Most(time.Hour) != 0 || b.String() != "nothing" {
+			t.Errorf("%+v: %v, want nothing", p, b)
+		}
+	}
+}
+
 // greedy returns the units that a key gets, by the microsecond, for which an adversary
 // asks who takes first units at time 0, waits, and from a time on takes all it can get.
 // Of a leaky bucket they are counted when they leave.

@@ -64,7 +64,7 @@ type counter struct {
 	algorithm algorithm
 	inRecords *counter // what counts in its place for an entry that has a record
 	calendar  *calendar
-	staggered bool    // each key has windows of its own, one after the other
+	staggered bool    // each key has windows, or parts of one, of its own
 	queue     *leaky  // the algorithm, if its calls wait for their turn
 	locks     []int64 // µs
 
@@ -115,7 +115,7 @@ func newCounter(p Policy, num int, rules rules, exceptions *Exceptions, old *cou
 	if p.Algorithm == TimeQuota {
 		c.capacity = p.Limit
 	}
-	c.staggered = p.Algorithm == TimeQuota || p.Algorithm == FixedWindow && c.calendar == nil || p.Algorithm == TokenBucket && p.Refill == Interval
+	c.staggered = p.Algorithm == TimeQuota || p.Algorithm == SlidingWindow || p.Algorithm == FixedWindow && c.calendar == nil || p.Algorithm == TokenBucket && p.Refill == Interval
 	switch {
 	case p.Mode == Off:
 		c.kind = off

@@ -98,7 +98,7 @@ func (g *gate) admit(ctx context.Context, charges []Charge, c *call) error {
 
 // checkEndless returns an error if the gate needs to know when calls end.
 func (g *gate) checkEndless() error {
-	if g == nil || g.ends == nil {
+	if g == nil || g.open || g.ends == nil {
 		return nil
 	}
 	p := &g.ends.policy

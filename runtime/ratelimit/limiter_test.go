@@ -116,9 +116,14 @@ func TestDisabledAndOffAdmitAtOnce(t *testing.T) {
 	off := perMinute("a", 1)
 	off.Mode = ratelimit.Off
 	shut := ratelimit.Policy{ID: "a", Limit: ratelimit.Blocked}
+	ends := ratelimit.Policy{ID: "a", Algorithm: ratelimit.TimeQuota, Limit: 1, Window: time.Second}
+	endsOff := ends
+	endsOff.Mode = ratelimit.Off
 	for name, gate := range map[string]*ratelimit.Gate{
-		"disabled": ratelimit.Disabled().MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{shut}}),
-		"off":      ratelimit.New().MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{off}}),
+		"disabled":                    ratelimit.Disabled().MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{shut}}),
+		"disabled, of calls that end": ratelimit.Disabled().MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{ends}}),
+		"off":                         ratelimit.New().MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{off}}),
+		"off, of calls that end":      ratelimit.New().MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{endsOff}}),
 	} {
 		for range 5 {
 			if err := gate.Allow(t.Context(), nil); err != nil {

@@ -381,7 +381,8 @@ func (m *memory) clear(s *shard, c *counter, e *entry, now int64, settle bool) b
 // lingers returns for how much longer than it says something an entry is kept. The
 // windows of the spill begin at other times than those of a key. A key whose window has
 // ended and that then shares the spill could get the rest of one window and all of
-// the next, at once after its own.
+// the next, at once after its own. So it is with the parts of a sliding window, whose
+// units are forgotten the sooner the later in a part they came.
 func (c *counter) lingers(now int64) int64 {
 	if c.staggered && c.spill.clearAt.Load() > now {
 		return c.window

@@ -385,3 +385,34 @@ func TestAWindowOfTheOverflowIsNoThirdOne(t *testing.T) {
 		}
 	}
 }
+
+// A key gets no more from the end of a part of a sliding window of its own, and the ends of
+// parts of the overflow counter, which are at other times.
+func TestPartsOfTheOverflowAreNoShorterOnes(t *testing.T) {
+	t.Parallel()
+	const us = time.Microsecond
+	p := ratelimit.Policy{ID: "p", Algorithm: ratelimit.SlidingWindow, Limit: 10, Window: 24 * us, Segments: 4}
+	clock := ratelimittest.NewClock(begin)
+	gate, err := ratelimit.New(ratelimit.WithClock(clock), ratelimit.WithMaxKeys(1)).Gate(&ratelimit.Spec{Policies: []ratelimit.Policy{p}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var units int64
+	for _, c := range []struct {
+		at   time.Duration
+		key  string
+		cost int64
+	}{{0, "a", 1}, {1, "b", 1}, {5, "a", 9}, {30, "c", 1}, {30, "a", 9}, {31, "a", 1}, {55, "a", 9}} {
+		clock.Set(begin.Add(c.at * us))
+		d, err := gate.Take(t.Context(), ratelimit.Charge{Key: []byte(c.key), Cost: c.cost})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Allowed && c.key == "a" && c.at > 0 {
+			units += c.cost
+		}
+	}
+	if most := p.Bound().Most(51 * us); units > most {
+		t.Errorf("a key was admitted %d units within 51 µs, and %d is the most", units, most)
+	}
+}

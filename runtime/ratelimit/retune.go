@@ -178,9 +178,13 @@ func (c *counter) adoptRecord(r *record, old *counter, now, limit int64) {
 	view, t, off := old.settleRecord(r, now)
 	if view != r {
 		// It says nothing, and must not at another pace, or in a longer window.
-		switch c.algorithm.(type) {
-		case *bucket, *slidingWindowRule, *leaky, *warming:
+		switch to := c.algorithm.(type) {
+		case *bucket, *leaky, *warming:
 			r.renew()
+		case *slidingWindowRule:
+			if *to != *old.algorithm.(*slidingWindowRule) {
+				r.renew()
+			}
 		default:
 			if c.window != old.window && now+r.off >= old.clears(r)+old.lingers(now) {
 				r.renew()

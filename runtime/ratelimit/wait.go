@@ -96,12 +96,17 @@ type queue struct {
 	plan  *plan         // nil if it is not known
 	poke  chan struct{} // something was given back: the first call tries again
 
+	end     time.Time // the latest of the calls that there were
+	patient bool      // one of them had none
+
 	outdated atomic.Bool // a policy was updated, so the plan is wrong
 }
 
 type waiter struct {
 	charges []Charge
 	first   chan struct{} // closed when it is the first
+	end     time.Time     // of its patience by MaxWait; zero for none
+	early   bool          // that may be before the end of one ahead of it, whose MaxWait was longer
 }
 
 // patience is how long a call may wait.
@@ -191,8 +196,20 @@ func (g *gate) line(ctx context.Context, charges []Charge, c *call, p *patience)
 	if ctx != nil {
 		never = ctx.Done()
 	}
+	var end <-chan time.Time
+	if w.early {
+		timer := time.NewTimer(time.Until(w.end))
+		defer timer.Stop()
+		end = timer.C
+	}
 	select {
 	case <-w.first:
+	case <-end:
+		select {
+		case <-w.first:
+		default:
+			return g.refuse(ctx, charges, c, 0)
+		}
 	case <-never:
 		return ctx.Err()
 	}
@@ -262,7 +279,11 @@ func (g *gate) join(charges []Charge, c *call, p *patience) (q *queue, w *waiter
 	if g.isFull(q, charges) || !p.allows(planned) {
 		return nil, nil, planned
 	}
-	w = &waiter{charges: make([]Charge, len(charges)), first: make(chan struct{})}
+	w = &waiter{charges: make([]Charge, len(charges)), first: make(chan struct{}), end: p.end}
+	w.early = !p.end.IsZero() && (q.patient || q.end.After(p.end))
+	if q.patient = q.patient || p.end.IsZero(); p.end.After(q.end) {
+		q.end = p.end
+	}
 	for i := range charges {
 		ch := &charges[i] // whose key stays where it is
 		w.charges[i] = Charge{Key: bytes.Clone(ch.Key), Cost: ch.Cost, Limit: ch.Limit, Skip: ch.Skip}

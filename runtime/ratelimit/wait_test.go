@@ -136,6 +136,45 @@ func TestWaitHeedsItsContext(t *testing.T) {
 	})
 }
 
+// TestAShorterLongestWaitHoldsBehindCallsThatWaitLonger lowers MaxWait while a call waits,
+// which goes on by the MaxWait that it began with.
+func TestAShorterLongestWaitHoldsBehindCallsThatWaitLonger(t *testing.T) {
+	t.Parallel()
+	for _, longer := range []time.Duration{0, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			l := ratelimit.New()
+			p := ratelimit.Policy{ID: "p", Algorithm: ratelimit.Concurrency, Limit: 1, Lease: time.Hour, MaxWait: longer}
+			gate := l.MustGate(&ratelimit.Spec{Policies: []ratelimit.Policy{p}})
+			running, err := gate.Acquire(t.Context(), one("k"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			var wg sync.WaitGroup
+			wait := func(want time.Duration, refused bool) {
+				wg.Go(func() {
+					permit, err := gate.AcquireWait(t.Context(), one("k"))
+					if at := time.Since(begin); at != want || errors.Is(err, ratelimit.ErrLimited) != refused {
+						t.Errorf("after %v: %v, want to wait for %v, refused %t", at, err, want, refused)
+					}
+					permit.Release()
+				})
+				synctest.Wait()
+			}
+			wait(5*time.Second, false)
+			if err := l.Update("p", ratelimit.Patch{MaxWait: new(2 * time.Second)}); err != nil {
+				t.Fatal(err)
+			}
+			wait(2*time.Second, true)
+			time.Sleep(4 * time.Second)
+			wait(5*time.Second, false)
+			time.Sleep(time.Second)
+			running.Release()
+			wg.Wait()
+		})
+	}
+}
+
 func TestFirstInLineThatLeavesLetsTheNextTry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
