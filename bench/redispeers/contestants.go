@@ -78,7 +78,7 @@ func contestants(addr, prefix string) (all []*contestant, closeAll func() error,
 	add(&contestant{name: oursThree, allow: own(client(), prefix, []ratelimit.Policy{bucket("a", limit), bucket("b", limit), bucket("c", limit)})})
 
 	add(&contestant{name: oursLeased, warm: true, allow: own(client(), prefix+"leased", one, redisstore.WithLease(100, time.Minute))})
-	add(&contestant{name: oursPiped, allow: own(client(), prefix, one, redisstore.WithPipelines(2), redisstore.WithLinger(time.Millisecond))})
+	add(&contestant{name: oursPiped, allow: own(client(), prefix, one, redisstore.WithPipelines(4), redisstore.WithLinger(time.Millisecond))})
 
 	rr := redis_rate.NewLimiter(client())
 	rated := func(n int) limiter {
@@ -130,7 +130,7 @@ const (
 	minimal    = "minimal GCRA, EVALSHA"
 	ours       = "ratelimitgen"
 	oursThree  = "ratelimitgen, three policies"
-	oursPiped  = "ratelimitgen, WithPipelines(2), WithLinger(1ms)"
+	oursPiped  = "ratelimitgen, WithPipelines(4), WithLinger(1ms)"
 	oursLeased = "ratelimitgen, WithLease(100, 1m)"
 	redisRate  = "redis_rate"
 )

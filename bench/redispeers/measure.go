@@ -260,7 +260,7 @@ func (s settings) print(w io.Writer, all []*contestant) (met bool, err error) {
 		{"server's time, of redis_rate's", between(us, rr, server), 0.85},
 		{"server's time of three policies, of one", between(by[oursThree], us, server), 1.6},
 		{"redis_rate's throughput, of ours", ratio(rr.parallel, us.parallel), 1 / 1.05},
-		{"redis_rate's throughput, of ours WithPipelines(2), WithLinger(1ms)", ratio(rr.parallel, by[oursPiped].parallel), 1.0 / 4},
+		{"redis_rate's throughput, of ours WithPipelines(4), WithLinger(1ms)", ratio(rr.parallel, by[oursPiped].parallel), 1.0 / 4},
 		{"redis_rate's throughput, of ours WithLease(100, 1m)", ratio(rr.parallel, by[oursLeased].parallel), 1.0 / 20},
 		{"commands of a leased call", report.Median(of(by[oursLeased].admitted, commands)), 0.02},
 		{"refused call, of redis_rate's", ratio(of(us.refused, took), of(rr.refused, took)), 0.01},

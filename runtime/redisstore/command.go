@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -34,14 +35,24 @@ type command struct {
 	reply any
 	err   error
 
-	parts []*command // that were joined; see join
-	rare  bool       // it was a part, and is to be sent by itself; see divide
+	parts  []*command // that were joined; see join
+	joined bool       // it was a part
+	rare   bool       // that is to be sent by itself; see divide
 
 	// Of a call of one policy.
 	key   [1]string
 	text  string
 	arg   [1]any
 	words [5]any
+}
+
+// recycled has commands that were joined with others and answered. No client has seen
+// them, and who sent the answer is done with them.
+var recycled = sync.Pool{New: func() any { return new(command) }}
+
+func (c *command) recycle() {
+	*c = command{}
+	recycled.Put(c)
 }
 
 // prompt returns a client that heeds the deadlines of contexts in all that it waits

@@ -43,7 +43,7 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
   -- of a limit that admits the call, free is one of two numbers in the latter reply.
   local charged, free, rest, states, lives
   if many then
-    charged = {}
+    charged = KEYS -- each of which is needed once, and another table would have to grow
   elseif several then -- there is room for four in them from the beginning
     charged, free, rest, states, lives = {nil, nil, nil, nil}, {nil, nil, nil, nil}, {nil, nil, nil, nil}, {nil, nil, nil, nil}, {nil, nil, nil, nil}
   end

@@ -196,6 +196,7 @@ func (s *Store) sendOnce(within *deadline, client redis.UniversalClient, batch [
 			continue
 		}
 		i++
+		c.joined = false // it may have been, before
 		if first := i - 1; !s.sharded && c.joins() {
 			for i < len(batch) && batch[i].joins() && batch[i].within.over(now) == nil {
 				i++
@@ -248,6 +249,7 @@ func join(parts []*command) *command {
 	which := make([]byte, 1, 1+maxPipeline)
 	which[0] = 'M'
 	for i, c := range parts {
+		c.joined = true
 		all.keys[i] = c.keys[0]
 		n := slices.Index(texts, c.text)
 		if n < 0 {

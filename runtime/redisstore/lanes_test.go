@@ -117,6 +117,52 @@ func TestCallsThatWaitForALaneAreSentTogether(t *testing.T) {
 	}
 }
 
+// Commands of calls that were sent together are used again. Each caller has the answers of
+// its own calls all the same, also beside callers who leave theirs behind.
+func TestCallsThatAreSentTogetherHaveTheirOwnAnswers(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	store := redisstore.New(connect(t, s.addr), redisstore.WithTimeout(20*time.Second), redisstore.WithPipelines(2),
+		redisstore.WithBreaker(1_000_000), quiet)
+	const n, limit = 300, 4000
+	var callers sync.WaitGroup
+	for i := range 48 {
+		callers.Go(func() {
+			a := []ratelimit.Algorithm{ratelimit.SlidingLog, ratelimit.FixedWindow, ratelimit.TokenBucket}[i%3]
+			p := &ratelimit.Policy{ID: string(a), Algorithm: a, Limit: limit, Window: 100 * 24 * time.Hour}
+			cost := int64(1 + i/3%4)
+			ops := []ratelimit.Op{{Policy: p, Key: fmt.Sprint("k", i), Cost: cost}}
+			for j := range int64(n) {
+				if i%4 == 3 {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(j)*time.Microsecond)
+					if err := store.Take(ctx, ops); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+						t.Error(err)
+					}
+					cancel()
+					continue
+				}
+				if err := store.Take(context.Background(), ops); err != nil {
+					t.Errorf("call %d of caller %d: %v", j, i, err)
+				} else if got, want := ops[0].Outcome.Remaining, limit-cost*(j+1); got != want {
+					t.Errorf("call %d of caller %d: %d remain, want %d", j, i, got, want)
+					return
+				}
+			}
+		})
+	}
+	for range 20 { // some of them are then by themselves
+		if err := direct.ScriptFlush(context.Background()).Err(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	callers.Wait()
+	if n := store.Stats().InFlight; n != 0 {
+		t.Errorf("%d commands are in flight at the end", n)
+	}
+}
+
 // gatekeeper is a hook that holds commands until they are let go.
 type gatekeeper struct {
 	mu   sync.Mutex

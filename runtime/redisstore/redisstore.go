@@ -386,7 +386,11 @@ func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Dura
 	if len(ops) == 1 && isCommon(&ops[0]) {
 		c := commonCommand(s, ops)
 		err := s.ask(ctx, c)
-		return c.lasts(), err
+		lasts := c.lasts()
+		if err == nil && c.joined && !c.rare && !c.left {
+			c.recycle()
+		}
+		return lasts, err
 	}
 	return s.takeSome(ctx, ops)
 }
@@ -418,7 +422,8 @@ func (s *Store) takeSome(ctx context.Context, ops []ratelimit.Op) (lasts []time.
 // commonCommand returns the command for one op, which isCommon.
 func commonCommand(s *Store, ops []ratelimit.Op) *command {
 	op := &ops[0]
-	c := &command{ops: ops, read: readCommonReply}
+	c := recycled.Get().(*command)
+	c.ops, c.read = ops, readCommonReply
 	// Key and argument are parts of one string.
 	var space [256]byte
 	b := s.keyOf(op.Policy, op.Key).Append(space[:0])
