@@ -159,7 +159,7 @@ func IsCommon(op *ratelimit.Op) bool { return isCommon(op) }
 func (s *Store) Remember(ops []ratelimit.Op, meanwhile func()) {
 	generation, sent := s.refusals.generation(), s.now()
 	meanwhile()
-	s.refusals.remember(ops, nil, generation, sent, s.now())
+	s.remember(ops, nil, generation, sent)
 }
 
 // CheckAt is Check by a clock that is off.

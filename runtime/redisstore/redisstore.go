@@ -368,9 +368,16 @@ func (s *Store) decide(ctx context.Context, ops []ratelimit.Op) error {
 	generation := s.refusals.generation()
 	lasts, err := s.take(ctx, ops)
 	if err == nil {
-		s.refusals.remember(ops, lasts, generation, sent, s.now())
+		s.remember(ops, lasts, generation, sent)
 	}
 	return err
+}
+
+// remember keeps what was decided of ops if it is to be remembered, which most is not.
+func (s *Store) remember(ops []ratelimit.Op, lasts []time.Duration, generation, sent int64) {
+	if d, ok := s.refusals.bound(ops, lasts); ok {
+		s.refusals.remember(ops, d, generation, sent, s.now())
+	}
 }
 
 // take has the server decide ops. It returns what readReply does.

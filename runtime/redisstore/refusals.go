@@ -189,11 +189,9 @@ func (f *refusal) tell(ops []ratelimit.Op, now int64) {
 // remembered for as long as it stays the same.
 func (r *refusals) generation() int64 { return r.resets.Load() }
 
-// remember keeps a call that was sent and answered at these times, if it was refused
-// by the rules above; lasts is what readReply returned.
-func (r *refusals) remember(ops []ratelimit.Op, lasts []time.Duration, generation, sent, now int64) {
-	d, ok := r.bound(ops, lasts)
-	if !ok || now >= sent+int64(d) {
+// remember keeps a call that was sent and answered at these times, and is refused for d.
+func (r *refusals) remember(ops []ratelimit.Op, d time.Duration, generation, sent, now int64) {
+	if now >= sent+int64(d) {
 		return
 	}
 	f := &refusal{hash: r.hash(ops), at: now, until: sent + int64(d), ops: make([]refusedOp, len(ops))}
@@ -222,7 +220,7 @@ func (r *refusals) remember(ops []ratelimit.Op, lasts []time.Duration, generatio
 }
 
 // bound returns for how long from when a call was sent it is refused whatever others
-// do, and whether it is.
+// do, by the rules above, and whether it is; lasts is what readReply returned.
 func (r *refusals) bound(ops []ratelimit.Op, lasts []time.Duration) (d time.Duration, ok bool) {
 	if len(ops) > rememberedOps {
 		return 0, false
