@@ -196,7 +196,6 @@ func (s *Store) sendOnce(within *deadline, client redis.UniversalClient, batch [
 			continue
 		}
 		i++
-		c.joined = false // it may have been, before
 		if first := i - 1; !s.sharded && c.joins() {
 			for i < len(batch) && batch[i].joins() && batch[i].within.over(now) == nil {
 				i++
@@ -216,11 +215,11 @@ func (s *Store) sendOnce(within *deadline, client redis.UniversalClient, batch [
 	knows = true
 	for i, c := range sent {
 		if c.err = panicked; panicked == nil {
-			c.err = c.once.Err()
+			c.err = c.sent.Err()
 		}
 		switch {
 		case c.err == nil:
-			c.reply = c.once.Val()
+			c.reply = c.sent.Val()
 		case panicked == nil && (known || i > 0) && redis.HasErrorPrefix(c.err, "NOSCRIPT"):
 			knows = false
 			if c.parts != nil {
@@ -249,7 +248,6 @@ func join(parts []*command) *command {
 	which := make([]byte, 1, 1+maxPipeline)
 	which[0] = 'M'
 	for i, c := range parts {
-		c.joined = true
 		all.keys[i] = c.keys[0]
 		n := slices.Index(texts, c.text)
 		if n < 0 {

@@ -732,3 +732,106 @@ func TestServersOfARingGetTheScriptByCallsThatAreSentTogether(t *testing.T) {
 		t.Errorf("%d round trips, %d commands with the script, want 3 and 2", hook.n, hook.sent["eval"])
 	}
 }
+
+// keeps is a hook that keeps commands, and what they said when they were sent.
+type keeps struct {
+	mu    sync.Mutex
+	cmds  []redis.Cmder
+	said  []string
+	after func() // a round trip of scripts
+}
+
+func saying(cmd redis.Cmder) string {
+	text := ""
+	for _, arg := range cmd.Args() {
+		if s, ok := arg.(*string); ok {
+			arg = *s
+		}
+		if text += fmt.Sprint(arg); len(text) > 200 { // the script
+			text = text[:200]
+		}
+		text += " "
+	}
+	return text
+}
+
+func (k *keeps) keep(cmds ...redis.Cmder) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, cmd := range cmds {
+		k.cmds, k.said = append(k.cmds, cmd), append(k.said, saying(cmd))
+	}
+}
+
+func (*keeps) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (k *keeps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		k.keep(cmd)
+		return next(ctx, cmd)
+	}
+}
+func (k *keeps) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		k.keep(cmds...)
+		err := next(ctx, cmds)
+		if strings.HasPrefix(cmds[0].Name(), "eval") {
+			k.after()
+		}
+		return err
+	}
+}
+
+// A hook of the client's may look at commands when their calls are over, as one that
+// writes a trace does. They are what they were when they were sent.
+func TestCommandsThatAHookKeepsStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	client := redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true, ReadTimeout: 10 * time.Second})
+	t.Cleanup(func() { client.Close() })
+	hook := &keeps{after: func() {}}
+	client.AddHook(hook)
+	flush := func() {
+		if err := direct.ScriptFlush(context.Background()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(what string) {
+		t.Helper()
+		hook.mu.Lock()
+		defer hook.mu.Unlock()
+		for i, cmd := range hook.cmds {
+			if got := saying(cmd); got != hook.said[i] {
+				t.Errorf("%s: command %d of %d is now\n%swas\n%s", what, i, len(hook.cmds), got, hook.said[i])
+			}
+		}
+	}
+	flush()
+	if err := redisstore.New(client).Take(context.Background(), oneOp("k")); err != nil {
+		t.Fatal(err)
+	}
+	check("sent again with the script")
+
+	// Two calls that are sent apart are sent as one when that between them has left. What
+	// they were in is used again then.
+	store := redisstore.New(client, redisstore.WithPipelines(1), quiet)
+	sliding := &ratelimit.Policy{ID: "sliding", Algorithm: ratelimit.SlidingWindow, Limit: 5, Window: time.Hour}
+	for range 5 {
+		flush()
+		ctx := context.Background()
+		left, leave := context.WithCancel(ctx)
+		hook.after = leave
+		k := fmt.Sprint("k", prefixes.Add(1))
+		ops := []ratelimit.Op{oneOp(k + "a")[0], {Policy: sliding, Key: k, Cost: 1}, oneOp(k + "b")[0]}
+		errs := store.TakeEach([]context.Context{ctx, left, ctx}, ops)
+		if errs[0] != nil || !errors.Is(errs[1], context.Canceled) || errs[2] != nil {
+			t.Fatal(errs)
+		}
+		for range 10 {
+			if err := errors.Join(store.TakeTogether(ctx, []ratelimit.Op{oneOp("x")[0], oneOp("y")[0]})...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	check("sent together with another call")
+}

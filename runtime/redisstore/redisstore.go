@@ -394,7 +394,7 @@ func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Dura
 		c := commonCommand(s, ops)
 		err := s.ask(ctx, c)
 		lasts := c.lasts()
-		if err == nil && c.joined && !c.rare && !c.left {
+		if err == nil {
 			c.recycle()
 		}
 		return lasts, err
