@@ -263,7 +263,8 @@ func join(parts []*command) *command {
 
 // divide ends c, or the commands that were joined in it. To rest it appends those that
 // the server leaves to be sent by themselves: they turned out to be rare, and nothing was
-// done. There may be many, for instance for keys that are blocked.
+// done. There may be many, for instance for keys that are blocked. Where the server does
+// not take the keys together, or one of them, all are left.
 func (s *Store) divide(c *command, rest []*command) []*command {
 	if c.parts == nil {
 		s.ended(c)
@@ -273,8 +274,9 @@ func (s *Store) divide(c *command, rest []*command) []*command {
 	if c.err == nil && (!ok || len(replies) != len(c.parts)) {
 		c.err = fmt.Errorf("reply of a shape that the script does not return: %.100q", fmt.Sprint(c.reply))
 	}
+	apart := isOfKeys(c.err)
 	for i, part := range c.parts {
-		if c.err == nil && replies[i] == nil {
+		if apart || c.err == nil && replies[i] == nil {
 			part.rare = true
 			rest = append(rest, part)
 			continue
@@ -302,7 +304,13 @@ func exec(ctx context.Context, client redis.UniversalClient, cmds []redis.Cmder)
 	default:
 		pipe := client.Pipeline()
 		_ = pipe.BatchProcess(ctx, cmds...)
-		_, _ = pipe.Exec(ctx)
+		if _, failure := pipe.Exec(ctx); failure != nil {
+			for _, cmd := range cmds {
+				if c, ok := cmd.(*onceCmd); ok && c.Err() == nil && c.Val() == nil {
+					c.SetErr(failure) // a hook may leave that to us
+				}
+			}
+		}
 	}
 	return nil
 }

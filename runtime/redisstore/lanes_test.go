@@ -835,3 +835,77 @@ func TestCommandsThatAHookKeepsStayAsTheyAre(t *testing.T) {
 	}
 	check("sent together with another call")
 }
+
+// refuses is a hook that does not let pipelines through.
+type refuses struct{ panics }
+
+func (r *refuses) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if r.set.Load() {
+			return errors.New("a hook refuses")
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func TestWhatAHookSaysOfAPipelineIsToldToItsCallers(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	client := redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true, ReadTimeout: 10 * time.Second})
+	t.Cleanup(func() { client.Close() })
+	hook := new(refuses)
+	client.AddHook(hook)
+	store := redisstore.New(client, redisstore.WithPipelines(1), quiet)
+	hook.set.Store(true)
+	sliding := &ratelimit.Policy{ID: "sliding", Algorithm: ratelimit.SlidingWindow, Limit: 5, Window: time.Minute}
+	ops := []ratelimit.Op{oneOp("a")[0], oneOp("b")[0], {Policy: sliding, Key: "k", Cost: 1}}
+	for i, err := range store.TakeTogether(context.Background(), ops) {
+		if err == nil || err.Error() != "a hook refuses" {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+}
+
+// A key that the user may not access is the trouble of the calls for that key only.
+func TestAKeyWithoutPermissionConcernsOneOfTheCallsThatAreSentTogether(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := startServer(t)
+	store := redisstore.New(connect(t, s.addr))
+	if err := connect(t, s.addr).Do(ctx, "ACL", "SETUSER", "u", "on", "nopass", "+@all", "~"+store.KeyOf(oneOp("a")[0].Policy, "a*")).Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: s.addr, Username: "u", Password: "x", ContextTimeoutEnabled: true})
+	t.Cleanup(func() { client.Close() })
+	store = redisstore.New(client, redisstore.WithPipelines(1), quiet)
+	var ops []ratelimit.Op
+	for _, key := range []string{"a1", "a2", "b", "a3"} {
+		ops = append(ops, oneOp(key)[0])
+	}
+	for i, err := range store.TakeTogether(ctx, ops) {
+		if o := ops[i].Outcome; i == 2 {
+			if err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
+				t.Errorf("call %d: %+v, %v", i, o, err)
+			}
+		} else if err != nil || !o.Allowed || o.Remaining != oneOp("")[0].Policy.Limit-1 {
+			t.Errorf("call %d: %+v, %v", i, o, err)
+		}
+	}
+}
+
+// A client of one server that is a node of a cluster is an error to Check, and works as
+// far as each call has one key.
+func TestCallsForKeysOfDifferentSlotsAreSentApart(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "--cluster-enabled", "yes")
+	client := connect(t, s.addr)
+	ownSlots(t, client, 0, 16383)
+	store := redisstore.New(client, redisstore.WithPipelines(1), quiet)
+	until(t, 10*time.Second, func() bool { return store.Take(context.Background(), oneOp("first")) == nil })
+	ops := []ratelimit.Op{oneOp("a")[0], oneOp("b")[0], oneOp("c")[0]}
+	for i, err := range store.TakeTogether(context.Background(), ops) {
+		if o := ops[i].Outcome; err != nil || !o.Allowed || o.Remaining != ops[i].Policy.Limit-1 {
+			t.Errorf("call %d: %+v, %v", i, o, err)
+		}
+	}
+}
