@@ -173,6 +173,16 @@ func (c *counter) earliest(r *record, a ask, from int64) int64 {
 	}
 }
 
+// opensTo returns after how long a call that can wait for within is not refused because r
+// is, whatever it has left.
+func (c *counter) opensTo(r *record, a ask, within int64) int64 {
+	wait := r.opens() - a.t
+	if wait > 0 && r.isBooked() {
+		wait = max(wait, c.earliest(r, a, wait)-within)
+	}
+	return wait
+}
+
 // cancel takes out what was reserved, by its index, and reports whether it did. It does
 // not if what was reserved after it would not be admitted at its time then, because a
 // window would begin at another time, or a bucket be colder.
@@ -316,7 +326,7 @@ func (m *memory) alone(s *slot, ch *Charge, within int64) (wait int64) {
 	default:
 		wait = m.earliest(s, ch, 0)
 		if s.isLocked() {
-			s.retry = s.view.opens() - s.t
+			s.retry = c.opensTo(s.view, s.ask(ch, 0), within)
 		}
 		most := maxAhead
 		if c.policy.MaxQueue > 0 {

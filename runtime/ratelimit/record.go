@@ -202,7 +202,12 @@ func (c *counter) outcomeRecord(r *record, a ask, allowed bool) Outcome {
 		if locked {
 			wait = r.opens() - a.t
 		}
-		if !c.fits(r, a) {
+		switch {
+		case r.isBooked():
+			// What fits now may not do so when the key opens: until then a bucket refills by
+			// the limits of the calls that come.
+			wait = c.earliest(r, a, wait)
+		case !c.fits(r, a):
 			wait = max(wait, c.earliest(r, a, 0))
 		}
 		if c.dynamic && r != &blank {

@@ -439,6 +439,49 @@ func TestReserveByTheLimitOfTheCall(t *testing.T) {
 	}
 }
 
+// Before a call that was reserved comes, a bucket refills by the limit that this brings.
+func TestAKeyThatOpensAfterAReservationByALowerLimit(t *testing.T) {
+	t.Parallel()
+	at := func(cost, limit int64) ratelimit.Charge {
+		return ratelimit.Charge{Key: []byte("k"), Cost: cost, Limit: limit}
+	}
+	for _, lock := range [][]time.Duration{nil, {3 * time.Second}} {
+		r := newReserver(t, ratelimit.Policy{Algorithm: ratelimit.TokenBucket, Dynamic: true, Window: time.Minute, Lock: lock})
+		r.reserve(0, at(2, 2))
+		r.reserve(30*time.Second, at(1, 2))
+		r.clock.Advance(28 * time.Second)
+		if lock == nil {
+			block(t, r.gate, 3*time.Second)
+		} else {
+			r.take(false, at(6, 6))
+		}
+		r.clock.Advance(time.Second)
+		// By the limit of 6 the bucket is full, but for the call that comes. With this it
+		// misses two units, of which one is back ten seconds later.
+		if d := r.take(false, at(5, 6)); d.RetryAfter != 11*time.Second {
+			t.Errorf("lock %v: %+v", lock, d)
+		}
+		if d := r.within(time.Second, -1, at(5, 6)).Decision(); d.RetryAfter != 10*time.Second {
+			t.Errorf("lock %v: reserve: %+v", lock, d)
+		}
+		r.clock.Advance(11*time.Second - time.Microsecond)
+		if d, err := r.gate.Peek(t.Context(), at(5, 6)); err != nil || d.Allowed {
+			t.Errorf("lock %v: before: %+v, %v", lock, d, err)
+		}
+		r.clock.Advance(time.Microsecond)
+		r.take(true, at(5, 6))
+	}
+
+	// A refusal that locks the key is told what holds when that ends.
+	r := newReserver(t, ratelimit.Policy{Algorithm: ratelimit.TokenBucket, Dynamic: true, Window: time.Minute, Lock: []time.Duration{3 * time.Second}})
+	r.reserve(0, at(2, 2))
+	r.reserve(30*time.Second, at(1, 2))
+	r.clock.Advance(28 * time.Second)
+	if d := r.within(time.Second, -1, at(6, 6)).Decision(); d.RetryAfter != 21*time.Second {
+		t.Errorf("a reservation that is refused: %+v", d)
+	}
+}
+
 func TestShadowsKeepNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	shadow := perSecond(ratelimit.SlidingLog)

@@ -217,8 +217,8 @@ func (m *memory) take(counters []*counter, charges []Charge, verdicts []verdict,
 				delay = wait
 			}
 			if s.retry > 0 {
-				if s.view != nil {
-					s.retry = max(s.retry, s.view.opens()-s.t) // it may be locked now
+				if s.view != nil { // it may be locked now
+					s.retry = max(s.retry, s.c.opensTo(s.view, s.ask(&charges[i], 0), within))
 				}
 				v.RetryAfter = micros(s.retry)
 			}

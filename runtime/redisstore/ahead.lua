@@ -174,7 +174,7 @@ local function alone(op, within, most)
   elseif not op.allowed then
     if not comesAhead(rule) then return 0 end
     wait = earliest(op, rule, r, 0)
-    late = op.opens()
+    late = op.opensTo(within)
     if r.ahead and #r.ahead - r.first + 1 >= most then late = max(late, r.ahead[r.first].t - op.t) end
   end
   if wait > within then late = max(late, wait < EXACT and wait - within or EXACT) end

@@ -24,7 +24,8 @@ type command struct {
 	ops    []ratelimit.Op       // for read
 
 	within  deadline
-	once    onceCmd
+	once    onceCmd  // the first that is sent
+	sent    *onceCmd // the latest; nil if no client has seen one
 	breaker *breaker
 	answers int64 // of the breaker, when the command began
 
@@ -35,9 +36,8 @@ type command struct {
 	reply any
 	err   error
 
-	parts  []*command // that were joined; see join
-	joined bool       // it was a part
-	rare   bool       // that is to be sent by itself; see divide
+	parts []*command // that were joined; see join
+	rare  bool       // that is to be sent by itself; see divide
 
 	// Of a call of one policy.
 	key   [1]string
@@ -50,9 +50,13 @@ type command struct {
 // them, and who sent the answer is done with them.
 var recycled = sync.Pool{New: func() any { return new(command) }}
 
+// recycle has c, which was answered, used again if no client has seen it: a hook may keep
+// what it sees.
 func (c *command) recycle() {
-	*c = command{}
-	recycled.Put(c)
+	if c.sent == nil {
+		*c = command{}
+		recycled.Put(c)
+	}
 }
 
 // prompt returns a client that heeds the deadlines of contexts in all that it waits

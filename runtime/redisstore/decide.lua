@@ -96,7 +96,7 @@ for i = 1, #ops do
   if within then
     op.delay = admitted and wait or 0
     if op.late then
-      op.retry = max(op.late, op.opens())
+      op.retry = max(op.late, op.opensTo(within))
     elseif not op.allowed and not op.retry then
       op.retry = op.wait and op.wait() or 0
     end

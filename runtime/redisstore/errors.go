@@ -112,6 +112,14 @@ func isLocal(err *Error) bool {
 	return isElsewhere(err)
 }
 
+// isOfKeys reports whether the server did not execute a command because of keys of it, or
+// because of one. The script may also be refused something once it runs, of which the
+// server then names the script.
+func isOfKeys(err error) bool {
+	c := code(err)
+	return c == "CROSSSLOT" || c == "NOPERM" && !strings.Contains(err.Error(), "script")
+}
+
 // isElsewhere reports whether a node of a cluster said that another one has the slot.
 func isElsewhere(err error) bool {
 	c := code(err)

@@ -198,10 +198,14 @@ func (s *Store) TakeEach(ctxs []context.Context, ops []ratelimit.Op) (errs []err
 	s.sendAll(batch)
 	for _, c := range batch {
 		<-c.done
-		if c.err == nil {
-			c.err = c.read(c)
+		err := c.err
+		if err == nil {
+			err = c.read(c)
 		}
-		errs = append(errs, c.err)
+		if err == nil {
+			c.recycle()
+		}
+		errs = append(errs, err)
 	}
 	return errs
 }

@@ -196,7 +196,6 @@ func (s *Store) sendOnce(within *deadline, client redis.UniversalClient, batch [
 			continue
 		}
 		i++
-		c.joined = false // it may have been, before
 		if first := i - 1; !s.sharded && c.joins() {
 			for i < len(batch) && batch[i].joins() && batch[i].within.over(now) == nil {
 				i++
@@ -216,11 +215,11 @@ func (s *Store) sendOnce(within *deadline, client redis.UniversalClient, batch [
 	knows = true
 	for i, c := range sent {
 		if c.err = panicked; panicked == nil {
-			c.err = c.once.Err()
+			c.err = c.sent.Err()
 		}
 		switch {
 		case c.err == nil:
-			c.reply = c.once.Val()
+			c.reply = c.sent.Val()
 		case panicked == nil && (known || i > 0) && redis.HasErrorPrefix(c.err, "NOSCRIPT"):
 			knows = false
 			if c.parts != nil {
@@ -249,7 +248,6 @@ func join(parts []*command) *command {
 	which := make([]byte, 1, 1+maxPipeline)
 	which[0] = 'M'
 	for i, c := range parts {
-		c.joined = true
 		all.keys[i] = c.keys[0]
 		n := slices.Index(texts, c.text)
 		if n < 0 {
@@ -265,7 +263,8 @@ func join(parts []*command) *command {
 
 // divide ends c, or the commands that were joined in it. To rest it appends those that
 // the server leaves to be sent by themselves: they turned out to be rare, and nothing was
-// done. There may be many, for instance for keys that are blocked.
+// done. There may be many, for instance for keys that are blocked. Where the server does
+// not take the keys together, or one of them, all are left.
 func (s *Store) divide(c *command, rest []*command) []*command {
 	if c.parts == nil {
 		s.ended(c)
@@ -275,8 +274,9 @@ func (s *Store) divide(c *command, rest []*command) []*command {
 	if c.err == nil && (!ok || len(replies) != len(c.parts)) {
 		c.err = fmt.Errorf("reply of a shape that the script does not return: %.100q", fmt.Sprint(c.reply))
 	}
+	apart := isOfKeys(c.err)
 	for i, part := range c.parts {
-		if c.err == nil && replies[i] == nil {
+		if apart || c.err == nil && replies[i] == nil {
 			part.rare = true
 			rest = append(rest, part)
 			continue
@@ -304,7 +304,13 @@ func exec(ctx context.Context, client redis.UniversalClient, cmds []redis.Cmder)
 	default:
 		pipe := client.Pipeline()
 		_ = pipe.BatchProcess(ctx, cmds...)
-		_, _ = pipe.Exec(ctx)
+		if _, failure := pipe.Exec(ctx); failure != nil {
+			for _, cmd := range cmds {
+				if c, ok := cmd.(*onceCmd); ok && c.Err() == nil && c.Val() == nil {
+					c.SetErr(failure) // a hook may leave that to us
+				}
+			}
+		}
 	}
 	return nil
 }

@@ -732,3 +732,180 @@ func TestServersOfARingGetTheScriptByCallsThatAreSentTogether(t *testing.T) {
 		t.Errorf("%d round trips, %d commands with the script, want 3 and 2", hook.n, hook.sent["eval"])
 	}
 }
+
+// keeps is a hook that keeps commands, and what they said when they were sent.
+type keeps struct {
+	mu    sync.Mutex
+	cmds  []redis.Cmder
+	said  []string
+	after func() // a round trip of scripts
+}
+
+func saying(cmd redis.Cmder) string {
+	text := ""
+	for _, arg := range cmd.Args() {
+		if s, ok := arg.(*string); ok {
+			arg = *s
+		}
+		if text += fmt.Sprint(arg); len(text) > 200 { // the script
+			text = text[:200]
+		}
+		text += " "
+	}
+	return text
+}
+
+func (k *keeps) keep(cmds ...redis.Cmder) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, cmd := range cmds {
+		k.cmds, k.said = append(k.cmds, cmd), append(k.said, saying(cmd))
+	}
+}
+
+func (*keeps) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (k *keeps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		k.keep(cmd)
+		return next(ctx, cmd)
+	}
+}
+func (k *keeps) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		k.keep(cmds...)
+		err := next(ctx, cmds)
+		if strings.HasPrefix(cmds[0].Name(), "eval") {
+			k.after()
+		}
+		return err
+	}
+}
+
+// A hook of the client's may look at commands when their calls are over, as one that
+// writes a trace does. They are what they were when they were sent.
+func TestCommandsThatAHookKeepsStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	client := redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true, ReadTimeout: 10 * time.Second})
+	t.Cleanup(func() { client.Close() })
+	hook := &keeps{after: func() {}}
+	client.AddHook(hook)
+	flush := func() {
+		if err := direct.ScriptFlush(context.Background()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(what string) {
+		t.Helper()
+		hook.mu.Lock()
+		defer hook.mu.Unlock()
+		for i, cmd := range hook.cmds {
+			if got := saying(cmd); got != hook.said[i] {
+				t.Errorf("%s: command %d of %d is now\n%swas\n%s", what, i, len(hook.cmds), got, hook.said[i])
+			}
+		}
+	}
+	flush()
+	if err := redisstore.New(client).Take(context.Background(), oneOp("k")); err != nil {
+		t.Fatal(err)
+	}
+	check("sent again with the script")
+
+	// Two calls that are sent apart are sent as one when that between them has left. What
+	// they were in is used again then.
+	store := redisstore.New(client, redisstore.WithPipelines(1), quiet)
+	sliding := &ratelimit.Policy{ID: "sliding", Algorithm: ratelimit.SlidingWindow, Limit: 5, Window: time.Hour}
+	for range 5 {
+		flush()
+		ctx := context.Background()
+		left, leave := context.WithCancel(ctx)
+		hook.after = leave
+		k := fmt.Sprint("k", prefixes.Add(1))
+		ops := []ratelimit.Op{oneOp(k + "a")[0], {Policy: sliding, Key: k, Cost: 1}, oneOp(k + "b")[0]}
+		errs := store.TakeEach([]context.Context{ctx, left, ctx}, ops)
+		if errs[0] != nil || !errors.Is(errs[1], context.Canceled) || errs[2] != nil {
+			t.Fatal(errs)
+		}
+		for range 10 {
+			if err := errors.Join(store.TakeTogether(ctx, []ratelimit.Op{oneOp("x")[0], oneOp("y")[0]})...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	check("sent together with another call")
+}
+
+// refuses is a hook that does not let pipelines through.
+type refuses struct{ panics }
+
+func (r *refuses) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if r.set.Load() {
+			return errors.New("a hook refuses")
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func TestWhatAHookSaysOfAPipelineIsToldToItsCallers(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	client := redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true, ReadTimeout: 10 * time.Second})
+	t.Cleanup(func() { client.Close() })
+	hook := new(refuses)
+	client.AddHook(hook)
+	store := redisstore.New(client, redisstore.WithPipelines(1), quiet)
+	hook.set.Store(true)
+	sliding := &ratelimit.Policy{ID: "sliding", Algorithm: ratelimit.SlidingWindow, Limit: 5, Window: time.Minute}
+	ops := []ratelimit.Op{oneOp("a")[0], oneOp("b")[0], {Policy: sliding, Key: "k", Cost: 1}}
+	for i, err := range store.TakeTogether(context.Background(), ops) {
+		if err == nil || err.Error() != "a hook refuses" {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+}
+
+// A key that the user may not access is the trouble of the calls for that key only.
+func TestAKeyWithoutPermissionConcernsOneOfTheCallsThatAreSentTogether(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := startServer(t)
+	store := redisstore.New(connect(t, s.addr))
+	if err := connect(t, s.addr).Do(ctx, "ACL", "SETUSER", "u", "on", "nopass", "+@all", "~"+store.KeyOf(oneOp("a")[0].Policy, "a*")).Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: s.addr, Username: "u", Password: "x", ContextTimeoutEnabled: true})
+	t.Cleanup(func() { client.Close() })
+	store = redisstore.New(client, redisstore.WithPipelines(1), quiet)
+	var ops []ratelimit.Op
+	for _, key := range []string{"a1", "a2", "b", "a3"} {
+		ops = append(ops, oneOp(key)[0])
+	}
+	for i, err := range store.TakeTogether(ctx, ops) {
+		if o := ops[i].Outcome; i == 2 {
+			if err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
+				t.Errorf("call %d: %+v, %v", i, o, err)
+			}
+		} else if err != nil || !o.Allowed || o.Remaining != oneOp("")[0].Policy.Limit-1 {
+			t.Errorf("call %d: %+v, %v", i, o, err)
+		}
+	}
+}
+
+// A client of one server that is a node of a cluster is an error to Check, and works as
+// far as each call has one key.
+func TestCallsForKeysOfDifferentSlotsAreSentApart(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "--cluster-enabled", "yes")
+	client := connect(t, s.addr)
+	ownSlots(t, client, 0, 16383)
+	store := redisstore.New(client, redisstore.WithPipelines(1), quiet)
+	until(t, 10*time.Second, func() bool { return store.Take(context.Background(), oneOp("first")) == nil })
+	ops := []ratelimit.Op{oneOp("a")[0], oneOp("b")[0], oneOp("c")[0]}
+	for i, err := range store.TakeTogether(context.Background(), ops) {
+		if o := ops[i].Outcome; err != nil || !o.Allowed || o.Remaining != ops[i].Policy.Limit-1 {
+			t.Errorf("call %d: %+v, %v", i, o, err)
+		}
+	}
+}

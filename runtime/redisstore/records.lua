@@ -156,18 +156,36 @@ local function load(op, raw)
     end
   end
 
+  -- For how long the key is refused whatever is left of it.
+  function op.opens()
+    return max(locked() and r.unlock - op.t or 0, op.till and op.till - now or 0)
+  end
+
+  -- For how long it is so to a call that can wait for within.
+  function op.opensTo(within)
+    local w = op.opens()
+    if w == 0 or not r.ahead then return w end
+    local e = earliest(op, rule, r, w)
+    return e < EXACT and max(w, e - within) or e
+  end
+
   local function wait()
-    local w = locked() and r.unlock - op.t or 0
-    if not fits(op, rule, r) then w = max(w, earliest(op, rule, r, 0)) end
+    local w = op.opens()
+    if r.ahead then
+      -- See outcomeRecord in record.go.
+      w = earliest(op, rule, r, w)
+    elseif not fits(op, rule, r) then
+      w = max(w, earliest(op, rule, r, 0))
+    end
     if op.dynamic and (r.ahead or not r.blank) then
       -- It is as new by the limit of the call that was charged.
-      local clear = clears(op, rule, r) - op.t
+      local clear = max(clears(op, rule, r) - op.t, op.till and op.till - now or 0)
       if clear < w and fits(op, rule, blank(op, rule)) then w = clear end
     end
     return min(w, EXACT)
   end
 
-  op.allowed = op.ending or not locked() and fits(op, rule, r)
+  op.allowed = op.ending or not op.till and not locked() and fits(op, rule, r)
   if not op.allowed and op.reserves and comesAhead(rule) then
     op.wait = wait -- which takes its time, and is rarely asked for
   elseif not op.allowed then
@@ -190,11 +208,6 @@ local function load(op, raw)
   -- After how long what was charged so far is gone.
   function op.clears()
     return r.blank and 0 or min(max(rule.clear(op, r) - op.t, 0), EXACT)
-  end
-
-  -- For how long the key is refused whatever is left of it.
-  function op.opens()
-    return max(locked() and r.unlock - op.t or 0, op.till and op.till - now or 0)
   end
 
   -- Does to the key what a refusal does, and returns whether that is anything.

@@ -289,7 +289,10 @@ func WithRefusalMemory(entries int) Option {
 }
 
 // New returns a Store that asks client. It does not connect: a server that is
-// not there is an error of each decision. Hooks of a client are to be added before.
+// not there is an error of each decision. Hooks of a client are to be added before. Those of
+// a client of a single server or Sentinel without ContextTimeoutEnabled, or that sets no
+// deadlines of connections, see the dials, but not the decisions: these are asked by a copy
+// of the client, which go-redis makes without hooks.
 func New(client redis.UniversalClient, opts ...Option) *Store {
 	_, single := client.(*redis.Client)
 	s := &Store{
@@ -394,7 +397,7 @@ func (s *Store) take(ctx context.Context, ops []ratelimit.Op) (lasts []time.Dura
 		c := commonCommand(s, ops)
 		err := s.ask(ctx, c)
 		lasts := c.lasts()
-		if err == nil && c.joined && !c.rare && !c.left {
+		if err == nil {
 			c.recycle()
 		}
 		return lasts, err

@@ -44,6 +44,7 @@ func reservable() []*ratelimit.Policy {
 		{ID: "dynamic log", Algorithm: ratelimit.SlidingLog, Dynamic: true},
 		{ID: "dynamic bucket", Algorithm: ratelimit.TokenBucket, Dynamic: true},
 		{ID: "dynamic burst", Algorithm: ratelimit.TokenBucket, Dynamic: true, Burst: 5},
+		{ID: "locked dynamic", Algorithm: ratelimit.TokenBucket, Dynamic: true, Lock: lock},
 		{ID: "dynamic fixed", Algorithm: ratelimit.FixedWindow, Dynamic: true},
 		{ID: "shadow", Algorithm: ratelimit.FixedWindow, Limit: 5, Mode: ratelimit.Shadow},
 	}
@@ -194,6 +195,61 @@ func compareReservations(t testing.TB, rt *rapid.T, f *fake, policies []ratelimi
 				return ratelimit.Decision{}, g.Block(ctx, d, keys...)
 			})
 		}
+	}
+}
+
+// Before a call that was reserved comes, a bucket refills by the limit that this brings.
+func TestAKeyThatOpensAfterAReservationByALowerLimit(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client, _ := sharedClient(t)
+	second := time.Second.Microseconds()
+	at := func(cost, limit int64) ratelimit.Charge {
+		return ratelimit.Charge{Key: []byte("k"), Cost: cost, Limit: limit}
+	}
+	for _, lock := range [][]time.Duration{nil, {3 * time.Second}} {
+		prefix := fmt.Sprintf("t%d:", prefixes.Add(1))
+		f := &fake{t: t, store: redisstore.NewFakeTime(client, prefix), client: client, prefix: prefix}
+		w := newPair(t, nil, f, ratelimit.Policy{ID: "p", Algorithm: ratelimit.TokenBucket, Dynamic: true, Window: time.Minute, Lock: lock})
+		expect := func(allowed bool, retry time.Duration, ask func(g *ratelimit.Gate) (ratelimit.Decision, error)) {
+			t.Helper()
+			for name, g := range map[string]*ratelimit.Gate{"memory": w.memory, "Redis": w.store} {
+				if d, err := ask(g); err != nil || d.Allowed != allowed || d.RetryAfter != retry {
+					t.Errorf("lock %v, %s: %+v, %v; want %t, retry after %v", lock, name, d, err, allowed, retry)
+				}
+			}
+		}
+		take := func(allowed bool, retry time.Duration, cost, limit int64) {
+			t.Helper()
+			expect(allowed, retry, func(g *ratelimit.Gate) (ratelimit.Decision, error) { return g.Take(ctx, at(cost, limit)) })
+		}
+		reserve := func(granted bool, retry, within time.Duration, cost, limit int64) {
+			t.Helper()
+			expect(granted, retry, func(g *ratelimit.Gate) (ratelimit.Decision, error) {
+				r, err := g.ReserveWithin(ctx, within, at(cost, limit))
+				return r.Decision(), err
+			})
+		}
+		take(true, 0, 2, 2)
+		reserve(true, 0, time.Minute, 1, 2) // it comes at 30 s
+		w.set(28 * second)
+		if lock == nil {
+			expect(false, 0, func(g *ratelimit.Gate) (ratelimit.Decision, error) {
+				return ratelimit.Decision{}, g.Block(ctx, 3*time.Second, []byte("k"))
+			})
+		} else {
+			reserve(false, 21*time.Second, time.Second, 6, 6)
+		}
+		w.set(29 * second)
+		// By the limit of 6 the bucket is full, but for the call that comes. With this it
+		// misses two units, of which one is back ten seconds later.
+		take(false, 11*time.Second, 5, 6)
+		reserve(false, 10*time.Second, time.Second, 5, 6)
+		take(false, 2*time.Second, 4, 6)
+		w.set(40*second - 1)
+		expect(false, time.Microsecond, func(g *ratelimit.Gate) (ratelimit.Decision, error) { return g.Peek(ctx, at(5, 6)) })
+		w.set(40 * second)
+		take(true, 0, 5, 6)
 	}
 }
 

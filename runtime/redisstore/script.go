@@ -69,18 +69,23 @@ func (s *script) run(ctx context.Context, client redis.UniversalClient, c *comma
 	if err != nil {
 		return nil, err
 	}
-	return c.once.Val(), nil
+	return c.sent.Val(), nil
 }
 
 // onceCmd is a command that go-redis does not send again when its reply is lost:
 // it may have been executed, and would be executed twice.
 type onceCmd struct{ *redis.Cmd }
 
-// call makes c.once the call of a script by name, which is eval or evalsha. Texts are
+// call makes c.sent the call of a script by name, which is eval or evalsha. Texts are
 // arguments by their address, which takes no allocation, as the constant name does not.
+// A call that was made before stays as it is.
 func (c *command) call(ctx context.Context, name any, script *string) *onceCmd {
-	all := c.words[:0]
-	if n := 3 + len(c.keys) + len(c.args); n > len(c.words) {
+	once, all := &c.once, c.words[:0]
+	if c.sent != nil {
+		once, all = new(onceCmd), nil
+	}
+	c.sent = once
+	if n := 3 + len(c.keys) + len(c.args); n > cap(all) {
 		all = make([]any, 0, n)
 	}
 	all = append(all, name, script, len(c.keys))
@@ -88,9 +93,9 @@ func (c *command) call(ctx context.Context, name any, script *string) *onceCmd {
 		all = append(all, &c.keys[i])
 	}
 	all = append(all, c.args...)
-	c.once.Cmd = redis.NewCmd(ctx, all...)
-	c.once.SetFirstKeyPos(3)
-	return &c.once
+	once.Cmd = redis.NewCmd(ctx, all...)
+	once.SetFirstKeyPos(3)
+	return once
 }
 
 // NoRetry implements [redis.Cmder].
