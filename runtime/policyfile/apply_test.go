@@ -276,6 +276,7 @@ func TestExceptionsOfKeysThatAreNotKnownAreRefused(t *testing.T) {
 		{[]ratelimit.Policy{policy("user ?? ip // c ? a : b", "")}, "cidr: 10.0.0.0/8", "it cannot be told how the keys"},
 		{[]ratelimit.Policy{policy("user /* a, b */", "")}, "key: ann", "it cannot be told how the keys"},
 		{[]ratelimit.Policy{policy("[a,]", "")}, "key: ann", "it cannot be told how the keys"},
+		{[]ratelimit.Policy{policy("[", "")}, "key: [ann, b]", "of 1 elements, and this one has 2"},
 		{[]ratelimit.Policy{policy("x", "text|place")}, "key: ann", `it is not known here how the keys of this limit are written, "text|place"`},
 		{[]ratelimit.Policy{policy("user", "user"), policy("user", "")}, "key: ann", "some methods"},
 		{[]ratelimit.Policy{policy("user", "user"), policy("[a, b]", "text text")}, "key: ann", "different numbers of elements"},

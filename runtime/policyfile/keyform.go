@@ -203,7 +203,7 @@ func elementsOf(key string) (elements []string, ok bool) {
 	if elements = append(elements, key[from:]); commented(key) {
 		return nil, false
 	}
-	if last := strings.TrimSpace(elements[0]); len(elements) == 1 && last != "" && strings.ContainsRune("([", rune(last[0])) && closing(last) == len(last)-1 {
+	if last := strings.TrimSpace(elements[0]); len(elements) == 1 && len(last) > 1 && strings.ContainsRune("([", rune(last[0])) && closing(last) == len(last)-1 {
 		return elementsOf(last[1 : len(last)-1])
 	}
 	return elements, !slices.ContainsFunc(elements, func(s string) bool { return strings.TrimSpace(s) == "" })

@@ -25,8 +25,8 @@ func (t *subjectTest) algorithms() []ratelimit.Algorithm {
 	return supported
 }
 
-// any is log, or another algorithm if the store does not support that.
-func (t *subjectTest) any(limit int64, window time.Duration) ratelimit.Policy {
+// some is log, or another algorithm if the store does not support that.
+func (t *subjectTest) some(limit int64, window time.Duration) ratelimit.Policy {
 	t.Helper()
 	return ratelimit.Policy{Algorithm: t.algorithms()[0], Limit: limit, Window: window}
 }
@@ -105,7 +105,7 @@ var cases = []struct {
 		}
 	}},
 	{"RT18 a cost that can never fit is an error of its own and charges nothing", func(t *subjectTest) {
-		gate := t.gate(t.any(10, time.Minute))
+		gate := t.gate(t.some(10, time.Minute))
 		t.want(gate, 5, true)
 		t.wantError(gate, ratelimit.ErrCost, "k", 100)
 		if d := t.want(gate, 3, true); d.Remaining != 2 {
@@ -289,7 +289,7 @@ var cases = []struct {
 		}
 	}},
 	{"keys are told apart whatever their bytes", func(t *subjectTest) {
-		gate := t.gate(t.any(1, time.Minute))
+		gate := t.gate(t.some(1, time.Minute))
 		long := make([]byte, 1000)
 		keys := [][]byte{{0}, []byte("a"), []byte("A"), []byte("a "), []byte("a\x00"), []byte("{a}"), []byte("}"), []byte("%"), []byte("%25"),
 			[]byte("a:b"), []byte("a|b"), []byte(`a\|b`), []byte("\xff\xfe"), []byte("é"), []byte("e\u0301"), []byte("\r\n"), long, long[:999], long[:25], long[:24], long[:129]}
@@ -308,7 +308,7 @@ var cases = []struct {
 		}
 	}},
 	{"calls without a key are refused, unless the policy is global", func(t *subjectTest) {
-		p := t.any(1, time.Minute)
+		p := t.some(1, time.Minute)
 		t.wantError(t.gate(p), ratelimit.ErrNoKey, "", 1)
 		p.Global = true
 		gate := t.gate(p)
@@ -320,7 +320,7 @@ var cases = []struct {
 		}
 	}},
 	{"a call whose context is done charges nothing", func(t *subjectTest) {
-		gate := t.gate(t.any(1, time.Minute))
+		gate := t.gate(t.some(1, time.Minute))
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		if err := gate.Allow(ctx, []byte("k")); err != context.Canceled {
