@@ -35,7 +35,7 @@ func (f *file) policyFields(p *parser.Policy) []jen.Code {
 	if p.Global {
 		fields = append(fields, field("Global", jen.True()))
 	} else {
-		fields = append(fields, field("Key", text(p.Key)))
+		fields = append(fields, field("Key", text(p.Key)), field("KeyForm", jen.Lit(keyForm(p.KeyExpr))))
 	}
 	fields = append(fields, field("Algorithm", f.algorithm(p.Algorithm)))
 	switch {

@@ -261,6 +261,75 @@ func TestExceptionsAreForKeysAsTheGeneratorWritesThem(t *testing.T) {
 	}
 }
 
+// TestExceptionsOfKeysThatAreNotKnownAreRefused has policies that do not tell how their keys
+// are written, so that an exception might be for nobody, or for somebody else.
+func TestExceptionsOfKeysThatAreNotKnownAreRefused(t *testing.T) {
+	t.Parallel()
+	policy := func(key, form string) ratelimit.Policy {
+		return ratelimit.Policy{ID: "login", Limit: 5, Window: time.Hour, Key: key, KeyForm: form}
+	}
+	for _, c := range []struct {
+		policies []ratelimit.Policy
+		keys     string
+		want     string
+	}{
+		{[]ratelimit.Policy{policy("user ?? ip // c ? a : b", "")}, "cidr: 10.0.0.0/8", "it cannot be told how the keys"},
+		{[]ratelimit.Policy{policy("user /* a, b */", "")}, "key: ann", "it cannot be told how the keys"},
+		{[]ratelimit.Policy{policy("[a,]", "")}, "key: ann", "it cannot be told how the keys"},
+		{[]ratelimit.Policy{policy("[", "")}, "key: [ann, b]", "of 1 elements, and this one has 2"},
+		{[]ratelimit.Policy{policy("x", "text|place")}, "key: ann", `it is not known here how the keys of this limit are written, "text|place"`},
+		{[]ratelimit.Policy{policy("user", "user"), policy("user", "")}, "key: ann", "some methods"},
+		{[]ratelimit.Policy{policy("user", "user"), policy("[a, b]", "text text")}, "key: ann", "different numbers of elements"},
+		{[]ratelimit.Policy{policy("user ?? ip", "user|ip/32/64"), policy("a", "text")}, "cidr: 10.0.0.0/8", "in different ways"},
+		{[]ratelimit.Policy{policy("user", "user"), policy("a", "text")}, `key: 'a|b'`, "in different ways"},
+		{[]ratelimit.Policy{policy(`let x = a["b,c"]; [x, ip]`, "")}, "cidr: 10.0.0.0/8", "networks are for keys that are addresses"},
+		{[]ratelimit.Policy{policy(`[a["b,c"], ip]`, "")}, "key: ann", "of 2 elements, and this one has 1"},
+		{[]ratelimit.Policy{policy("request.user", "")}, "cidr: 10.0.0.0/8", "networks are for keys that are addresses"},
+	} {
+		l := ratelimit.New()
+		for _, p := range c.policies {
+			addGate(t, l, p)
+		}
+		err := parse(t, "limits:\n  login:\n    keys:\n      - {"+c.keys+", max: 7}\n").Apply(l)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s of %s: %v, want an error that says %s", c.keys, c.policies[0].Key, err, c.want)
+		}
+	}
+}
+
+// TestAMethodThatWritesKeysInAnotherWayIsHeeded makes a gate of a limit after its exceptions
+// were applied, whose keys are not for those.
+func TestAMethodThatWritesKeysInAnotherWayIsHeeded(t *testing.T) {
+	t.Parallel()
+	l := ratelimit.New()
+	p := ratelimit.Policy{ID: "login", Limit: 5, Window: time.Hour, Key: "user ?? ip", KeyForm: "user|ip/32/64"}
+	addGate(t, l, p)
+	b := policyfile.Bind(l)
+	if err := b.Apply(parse(t, "limits:\n  login:\n    max: 3\n    keys:\n      - {cidr: 10.0.0.0/8, max: 7}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Check(); err != nil {
+		t.Fatal(err)
+	}
+	p.Key, p.KeyForm = "req.Addr", "text"
+	addGate(t, l, p)
+	if form := policy(t, l, "login").KeyForm; form != "user|ip/32/64;text" {
+		t.Errorf("KeyForm is %q", form)
+	}
+	for range 2 {
+		wantProblems(t, b.Check(), "limits.yaml:4:5: keys: methods that share this limit write the caller's address in different ways")
+	}
+	if err := b.Apply(parse(t, "defaults: {mode: enforce}")); err != nil {
+		t.Fatal(err)
+	}
+	if n := policy(t, l, "login").Limit; n != 5 {
+		t.Errorf("the limit is %d, want that of the directive again", n)
+	}
+	if err := b.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestTheEnvironmentTakesPrecedence(t *testing.T) {
 	t.Parallel()
 	l := newLimiter(t)

@@ -130,13 +130,17 @@ func (b *Binding) lateErr() error {
 // reports whether there was a new gate.
 func (b *Binding) catchUp() bool {
 	policies := b.limiter.Policies()
-	if len(policies) == len(b.applied) {
-		return false // a limiter never loses one
+	known := func(p *ratelimit.Policy) bool {
+		before := b.applied[p.ID]
+		return before != nil && before.form == p.KeyForm // which a gate may have added to
+	}
+	if !slices.ContainsFunc(policies, func(p ratelimit.Policy) bool { return !known(&p) }) {
+		return false
 	}
 	env := b.environment(policies)
 	for i := range policies {
 		p := &policies[i]
-		if b.applied[p.ID] != nil {
+		if known(p) {
 			continue
 		}
 		c, wrong := b.plan(b.file, env, p)
@@ -147,7 +151,11 @@ func (b *Binding) catchUp() bool {
 		}
 		if len(wrong) > 0 {
 			b.late = append(b.late, wrong...)
-			b.applied[p.ID] = new(override)
+			after := &override{form: p.KeyForm}
+			if before := b.applied[p.ID]; before != nil {
+				after.base, after.keys, after.exceptions = before.base, before.keys, before.exceptions
+			}
+			b.applied[p.ID] = after
 		}
 	}
 	b.late = append(b.late, env.wrong...)

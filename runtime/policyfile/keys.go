@@ -59,8 +59,8 @@ type rule struct {
 	place
 	// exact is the key as it is counted; "" if the rule is about networks.
 	exact    string
-	plain    string // exact, not escaped if it is of one element
-	elements int    // of exact
+	plain    string   // exact, not escaped if it is of one element
+	texts    []string // the elements of exact
 	networks []writtenNetwork
 	limit    value // if times is 0
 	times    int64
@@ -130,9 +130,9 @@ func (f *reading) rule(n *node) (r rule, ok bool) {
 		*of = p
 		switch o.name {
 		case optKey:
-			r.exact, r.elements = f.exactKey(p.value)
-			if r.plain = r.exact; r.elements == 1 {
-				r.plain = p.value.first().text
+			r.exact, r.texts = f.exactKey(p.value)
+			if r.plain = r.exact; len(r.texts) == 1 {
+				r.plain = r.texts[0]
 			}
 		case optCIDR:
 			r.networks = f.cidr(p.value)
@@ -158,16 +158,8 @@ func (f *reading) rule(n *node) (r rule, ok bool) {
 	return r, len(f.problems) == before
 }
 
-// first returns n or, of a list, its first item.
-func (n *node) first() *node {
-	if n.kind == sequence {
-		return n.items[0]
-	}
-	return n
-}
-
-// exactKey returns a key as it is counted, and the number of its elements.
-func (f *reading) exactKey(n *node) (string, int) {
+// exactKey returns a key as it is counted where text is escaped, and its elements.
+func (f *reading) exactKey(n *node) (exact string, texts []string) {
 	elements := []*node{n}
 	if n.kind == sequence {
 		elements = n.items
@@ -176,20 +168,21 @@ func (f *reading) exactKey(n *node) (string, int) {
 	for _, e := range elements {
 		switch {
 		case e.kind == refused:
-			return "", 0
+			return "", nil
 		case e.kind != scalar:
 			f.report(e.place, "a key is a text or a number, or a list of them, not %s", e.what())
-			return "", 0
+			return "", nil
 		case e.text == "":
 			f.report(e.place, "a key is not empty: on-empty says what becomes of calls without one")
-			return "", 0
+			return "", nil
 		}
 		key = ratelimit.AppendText(key, e.text)
+		texts = append(texts, e.text)
 	}
 	if len(key) == 0 {
 		f.report(n.place, "the list of the key's elements is empty")
 	}
-	return string(key), len(elements)
+	return string(key), texts
 }
 
 func (f *reading) cidr(n *node) (all []writtenNetwork) {

@@ -10,6 +10,8 @@ import (
 type override struct {
 	// base is what the options that are overridden were before.
 	base map[*option]value
+	// form is the KeyForm that the policy had.
+	form string
 	// keys tells which exceptions the policy has, and exceptions holds them.
 	keys       [sha256.Size]byte
 	exceptions ratelimit.Exceptions
@@ -42,7 +44,7 @@ func (b *Binding) plan(f *File, env environment, p *ratelimit.Policy) (change, [
 	l := f.limits[p.ID]
 	settings := merge(f, l, env, &without)
 	target, problems := apply(without, settings)
-	c := change{id: p.ID, override: &override{base: map[*option]value{}}}
+	c := change{id: p.ID, override: &override{base: map[*option]value{}, form: p.KeyForm}}
 	switch {
 	case l != nil:
 		c.at = l.place
@@ -65,7 +67,7 @@ func (b *Binding) plan(f *File, env environment, p *ratelimit.Policy) (change, [
 		problems = append(problems, l.wrongRules(&target)...)
 		c.keys, c.exceptions = l.digest, l.exceptions(&target)
 	}
-	if c.keys != before.keys {
+	if c.keys != before.keys || l != nil && l.matcher != nil && c.form != before.form {
 		c.patch.Exceptions, c.undo.Exceptions = &c.exceptions, &before.exceptions
 		c.needed = true
 	} else {
@@ -87,7 +89,7 @@ func (b *Binding) plan(f *File, env environment, p *ratelimit.Policy) (change, [
 
 // exceptions returns the exceptions of l for a policy.
 func (l *limit) exceptions(p *ratelimit.Policy) ratelimit.Exceptions {
-	x := ratelimit.Exceptions{LimitOf: l.matcher.limitOf(keyFormOf(p.Key), greatestLimit(p)), Switches: true}
+	x := ratelimit.Exceptions{LimitOf: l.matcher.limitOf(keyFormOf(p), greatestLimit(p)), Switches: true}
 	for i := range l.rules {
 		r := &l.rules[i]
 		x.Switches = x.Switches && r.times == 0 && (r.limit.n == ratelimit.Unlimited || r.limit.n == ratelimit.Blocked)

@@ -83,7 +83,9 @@ type counter struct {
 // common is what a counter keeps when its policy is updated.
 type common struct {
 	declared Policy // before all updates
-	spill    spill
+	// forms are those of the keys, if methods have several. It is guarded by Limiter.mu.
+	forms []string
+	spill spill
 
 	// waiting counts the calls that wait for this policy, and perhaps others.
 	waiting atomic.Int32
@@ -134,6 +136,16 @@ func newCounter(p Policy, num int, rules rules, exceptions *Exceptions, old *cou
 	c.spill.clearAt.Store(math.MinInt64)
 	c.inRecords = c.onRecords()
 	return c
+}
+
+// addForm notes how one more method writes keys. The caller holds Limiter.mu.
+func (c *counter) addForm(form string) {
+	if len(c.forms) == 0 {
+		c.forms = []string{c.declared.KeyForm}
+	}
+	if !slices.Contains(c.forms, form) {
+		c.forms = append(c.forms, form)
+	}
 }
 
 // setRule chooses the arithmetic of a policy that is counted: on records if it needs

@@ -27,7 +27,8 @@ func story(t *testing.T, p ratelimit.Policy) string {
 			fmt.Fprintln(&b, err)
 			return
 		}
-		fmt.Fprintln(&b, "waits:", l.Policies()[0].Waits) // those that configure policies see that
+		// Those that configure policies see these.
+		fmt.Fprintln(&b, "waits:", l.Policies()[0].Waits, "keys:", l.Policies()[0].KeyForm)
 		begin := time.Now()
 		charge := func(key string, cost int64) []ratelimit.Charge {
 			return []ratelimit.Charge{{Key: []byte(key), Cost: cost, Limit: 2}}
@@ -103,6 +104,7 @@ func TestCF10EveryFieldOfAPolicyChangesSomething(t *testing.T) {
 		"ID":        {base, func(p *ratelimit.Policy) { p.ID = "other" }},
 		"Directive": {base, func(p *ratelimit.Policy) { p.Directive = "max=2" }},
 		"Key":       {base, func(p *ratelimit.Policy) { p.Key = "user" }},
+		"KeyForm":   {base, func(p *ratelimit.Policy) { p.KeyForm = "user" }},
 		"Global":    {base, func(p *ratelimit.Policy) { p.Global = true }},
 		"Algorithm": {base, func(p *ratelimit.Policy) { p.Algorithm = ratelimit.FixedWindow }},
 		"Limit":     {base, func(p *ratelimit.Policy) { p.Limit = 3 }},

@@ -395,6 +395,9 @@ func (l *Limiter) register(policies []Policy, rules []rules) ([]*counter, error)
 			l.mem.add(c)
 		}
 	}
+	for i := range policies {
+		counters[i].addForm(policies[i].KeyForm)
+	}
 	return counters, nil
 }
 
@@ -402,7 +405,7 @@ func (l *Limiter) register(policies []Policy, rules []rules) ([]*counter, error)
 // directives and keys are written does not matter: methods of one group may name
 // their parameters differently.
 func (p Policy) counts(q Policy) bool {
-	q.Directive, q.Key = p.Directive, p.Key
+	q.Directive, q.Key, q.KeyForm = p.Directive, p.Key, p.KeyForm
 	return reflect.DeepEqual(p, q)
 }
 

@@ -155,6 +155,24 @@ type Policy struct {
 	Directive string
 	// Key says in the directive's words whose calls share a counter, for messages.
 	Key string
+	// KeyForm says how the keys are written, for those that look for single keys, such as
+	// package policyfile: a word for each element, with a blank between two. Generated
+	// code has it; it is "" if nothing is known but Key. The words are
+	//
+	//	ip/32/64  the caller's address, by networks of these lengths
+	//	user      the caller's name
+	//	name      text of the request that is no address, such as the path
+	//	text      other text
+	//	hash      a credential, as AppendHash writes it
+	//	int       an integer
+	//	bool      a boolean
+	//
+	// An element that is one thing in some calls and another in others has the words of
+	// all of them, with a '|' between two. A key of one element that is never the caller's
+	// name or address is text as it is; elsewhere text is escaped. An address stands
+	// behind a '\\' where the element may be text. Where methods that share a policy have
+	// keys of several forms, Limiter.Policies lists all of them, with a ';' between two.
+	KeyForm string
 	// Global is set if all calls share one counter; the key of a call is ignored.
 	Global bool
 	// Algorithm is SlidingLog if empty.

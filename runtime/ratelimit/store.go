@@ -20,7 +20,8 @@ type Store interface {
 	//
 	// The caller has validated policies and costs: 0 <= Cost <= Policy.Capacity(),
 	// Limit neither Unlimited nor Blocked, Mode Enforce or Shadow. All ops have
-	// distinct (Policy.ID, Key). Times come from the store's own clock.
+	// distinct (Policy.ID, Key). Times come from the store's own clock, which may be set
+	// back: a key's time does not run backwards then, as the package comment says.
 	Take(ctx context.Context, ops []Op) error
 
 	// Reset forgets the counter of key, so that the next call is its first.

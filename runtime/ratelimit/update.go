@@ -105,6 +105,7 @@ func (l *Limiter) Policies() []Policy {
 	for _, c := range l.counters {
 		p := c.policy
 		p.Lock = slices.Clone(p.Lock)
+		p.KeyForm = strings.Join(c.forms, ";")
 		all = append(all, p)
 	}
 	slices.SortFunc(all, func(p, q Policy) int { return strings.Compare(p.ID, q.ID) })

@@ -101,25 +101,26 @@ func newKey(a ratelimit.CustomAlgorithm, p *ratelimit.Policy) *customKey {
 func (k *customKey) ask(rt *rapid.T, cost, now int64) (ratelimit.Outcome, ratelimit.State) {
 	q := k.question(cost, now)
 	before := *k.p
+	asked := fmt.Sprintf("a cost of %d at %d, of a limit of %d and a capacity of %d, by %+v,", q.Cost, q.Now, q.Limit, q.Capacity, before)
 	o, s := k.a.Take(q, k.state)
 	if again, state := k.a.Take(q, k.state); again != o || state != s {
-		rt.Fatalf("%+v of %v: %+v and %v, and the second time %+v and %v", q, k.state, o, s, again, state)
+		rt.Fatalf("%s of %v: %+v and %v, and the second time %+v and %v", asked, k.state, o, s, again, state)
 	}
 	if !reflect.DeepEqual(*k.p, before) {
 		rt.Fatalf("the policy %+v was changed to %+v", before, *k.p)
 	}
 	if (!o.Allowed || cost == 0) && s != k.state {
-		rt.Fatalf("%+v, which charges nothing, made %v of %v", q, s, k.state)
+		rt.Fatalf("%s which charges nothing, made %v of %v", asked, s, k.state)
 	}
 	switch {
 	case o.Remaining < 0 || o.Remaining > q.Capacity:
-		rt.Fatalf("%+v of %v: %d remain, which is not in 0..%d", q, k.state, o.Remaining, q.Capacity)
+		rt.Fatalf("%s of %v: %d remain, which is not in 0..%d", asked, k.state, o.Remaining, q.Capacity)
 	case o.Allowed != (o.RetryAfter == 0):
-		rt.Fatalf("%+v of %v: allowed %t, but to be retried after %v", q, k.state, o.Allowed, o.RetryAfter)
+		rt.Fatalf("%s of %v: allowed %t, but to be retried after %v", asked, k.state, o.Allowed, o.RetryAfter)
 	case o.RetryAfter < 0 || o.RetryAfter == ratelimit.Never || o.RetryAfter%time.Microsecond != 0:
-		rt.Fatalf("%+v of %v: a wait of %v is not a whole number of microseconds", q, k.state, o.RetryAfter)
+		rt.Fatalf("%s of %v: a wait of %v is not a whole number of microseconds", asked, k.state, o.RetryAfter)
 	case o.ResetAfter < 0:
-		rt.Fatalf("%+v of %v: as new after %v", q, k.state, o.ResetAfter)
+		rt.Fatalf("%s of %v: as new after %v", asked, k.state, o.ResetAfter)
 	}
 	return o, s
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,8 +20,10 @@ type Harness struct {
 	New func(tb testing.TB) Subject
 
 	// Supports tells whether the store under test supports what p says, which may
-	// lack its numbers. If it is nil, the store has no method Supports, and is tested
-	// with the policies that such a store is taken to support.
+	// lack its numbers; what ends, by Count, CostAfter, Concurrency or TimeQuota, it does
+	// only if it is a ratelimit.Ender. What it does not support is not tested. If it is
+	// nil, the store has no method Supports, and is tested with the policies that such a
+	// store is taken to support.
 	Supports func(p *ratelimit.Policy) bool
 
 	// Reserves tells whether the store under test, which is a ratelimit.Reserver and a
@@ -60,7 +63,7 @@ func TestStore(t *testing.T, h Harness) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.run(&subjectTest{T: t, Subject: h.New(t)})
+			c.run(&subjectTest{T: t, Subject: h.New(t), harness: h})
 		})
 	}
 	for _, p := range properties {
@@ -86,6 +89,7 @@ func unique(p ratelimit.Policy) ratelimit.Policy {
 type subjectTest struct {
 	*testing.T
 	Subject
+	harness  Harness
 	policies []ratelimit.Policy // of the latest gate
 }
 
@@ -94,6 +98,9 @@ func (t *subjectTest) gate(policies ...ratelimit.Policy) *ratelimit.Gate {
 	t.Helper()
 	t.policies = nil
 	for _, p := range policies {
+		if !slices.Contains(t.algorithms(), p.Algorithm) {
+			t.Skipf("the store does not support %s", p.Algorithm)
+		}
 		t.policies = append(t.policies, unique(p))
 	}
 	gate, err := t.Limiter.Gate(&ratelimit.Spec{Method: "conformance.Test", Policies: t.policies})

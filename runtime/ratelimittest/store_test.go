@@ -89,3 +89,36 @@ func TestStoreAcceptsTheModel(t *testing.T) {
 		}
 	}})
 }
+
+// few is a Store of one algorithm.
+type few struct {
+	*model
+	of ratelimit.Algorithm
+}
+
+// Supports implements [ratelimit.Supporter].
+func (s few) Supports(p *ratelimit.Policy) error {
+	if p.Algorithm != s.of || p.Count || p.CostAfter {
+		return fmt.Errorf("only %s", s.of)
+	}
+	return nil
+}
+
+// TestStoreTestsStoresOfFewAlgorithms has stores that support less than one without
+// Supports is taken to support: they are tested for what they do support.
+func TestStoreTestsStoresOfFewAlgorithms(t *testing.T) {
+	t.Parallel()
+	for _, a := range []ratelimit.Algorithm{ratelimit.FixedWindow, ratelimit.TokenBucket} {
+		t.Run(string(a), func(t *testing.T) {
+			t.Parallel()
+			supports := func(p *ratelimit.Policy) bool { return few{of: a}.Supports(p) == nil }
+			TestStore(t, Harness{Supports: supports, New: func(testing.TB) Subject {
+				m := &model{states: map[string]past{}}
+				return Subject{
+					Limiter: ratelimit.New(ratelimit.WithStore("", few{m, a}), ratelimit.WithClock(&m.clock)),
+					SetTime: func(us int64) { m.clock.Set(time.UnixMicro(us)) },
+				}
+			}})
+		})
+	}
+}

@@ -54,6 +54,7 @@ var ordersPlaceSpec = ratelimit.Spec{
 		ID:        "github.com/ratelimitgen/ratelimitgen/examples/grpc/shop.Orders.Place",
 		Directive: `max=2 window=1m key=user message="two orders a minute"`,
 		Key:       "user",
+		KeyForm:   "user",
 		Algorithm: ratelimit.SlidingLog,
 		Limit:     2,
 		Window:    time.Minute,
