@@ -162,7 +162,11 @@ func (s *Store) outcome(c *command) error {
 	if s.pipelines > 0 && c.args != nil && c.script == nil {
 		l := &c.breaker.lanes
 		if !s.enter(l, c) {
-			return c.waitOnLane()
+			err := c.waitOnLane()
+			if c.left {
+				s.withdraw(l, c)
+			}
+			return err
 		}
 		defer s.exit(l, 1)
 	}

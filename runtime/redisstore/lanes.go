@@ -61,6 +61,21 @@ func (s *Store) enter(l *lanes, c *command) (alone bool) {
 	return false
 }
 
+// withdraw has c, whose caller has left, not wait any more, if it does still.
+func (s *Store) withdraw(l *lanes, c *command) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.waiting, c)
+	if i < 0 {
+		return // it was sent, or will be looked at in a moment
+	}
+	s.ended(c)
+	if l.waiting = slices.Delete(l.waiting, i, i+1); len(l.waiting) == 0 {
+		l.waiting = nil
+		s.dispatch(l, false) // which ends what they waited for
+	}
+}
+
 // dispatch has commands that wait sent on lanes that are free; few only if others are
 // not waited for. l is locked.
 func (s *Store) dispatch(l *lanes, few bool) {

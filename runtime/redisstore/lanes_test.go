@@ -360,6 +360,45 @@ func TestACallThatLeftALaneIsNotSent(t *testing.T) {
 	}
 }
 
+// Calls that have left a lane before they were sent are not under way any more.
+func TestCallsThatLeftALaneKeepNoRoom(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := startServer(t)
+	store := redisstore.New(connect(t, s.addr), redisstore.WithTimeout(10*time.Second), redisstore.WithPipelines(1), redisstore.WithMaxInFlight(3), quiet)
+	if err := store.Take(ctx, oneOp("k")); err != nil {
+		t.Fatal(err)
+	}
+	s.signal(t, syscall.SIGSTOP)
+	var callers sync.WaitGroup
+	call := func() {
+		callers.Go(func() {
+			if err := store.Take(ctx, oneOp("k")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	call()
+	until(t, 5*time.Second, func() bool { return store.Stats().InFlight == 1 })
+	for range 10 {
+		short, cancel := context.WithTimeout(ctx, time.Millisecond)
+		if err := store.Take(short, oneOp("k")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		cancel()
+	}
+	if n := store.Stats().InFlight; n != 1 || store.Waiting() != 0 {
+		t.Errorf("%d commands are in flight, of which %d wait, want the one that was sent", n, store.Waiting())
+	}
+	call() // which waits
+	until(t, 5*time.Second, func() bool { return store.Stats().InFlight == 2 })
+	s.signal(t, syscall.SIGCONT)
+	callers.Wait()
+	if n := store.Stats().InFlight; n != 0 {
+		t.Errorf("%d commands are in flight at the end", n)
+	}
+}
+
 func TestCallsTogetherGiveTheServerTheScript(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
