@@ -2,11 +2,14 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
@@ -83,12 +86,14 @@ func (s *Store) wallClock() time.Time {
 	return time.Now()
 }
 
-// serverTime returns the time that the script said that it has no window for.
+// serverTime returns the time that the script said that it has no window for. It looks at
+// nothing but what the server said, since errors of ours quote keys.
 func serverTime(err error) (µs int64, found bool) {
-	if err == nil {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
 		return 0, false
 	}
-	_, rest, found := strings.Cut(err.Error(), "RATELIMIT TIME ")
+	_, rest, found := strings.Cut(reply.Error(), "RATELIMIT TIME ")
 	if !found {
 		return 0, false
 	}
