@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -293,6 +294,42 @@ func TestExceptionsOfKeysThatAreNotKnownAreRefused(t *testing.T) {
 		err := parse(t, "limits:\n  login:\n    keys:\n      - {"+c.keys+", max: 7}\n").Apply(l)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s of %s: %v, want an error that says %s", c.keys, c.policies[0].Key, err, c.want)
+		}
+	}
+}
+
+// TestExceptionsOfMethodsWhoseKeysAreOfSeveralTypesAreForOneOfThem has methods that share a
+// limit, of which one counts by an integer and another by something else.
+func TestExceptionsOfMethodsWhoseKeysAreOfSeveralTypesAreForOneOfThem(t *testing.T) {
+	t.Parallel()
+	hash := string(ratelimit.AppendHash([]byte{}, "secret"))
+	for _, c := range []struct {
+		forms     []string
+		is, isNot []string
+	}{
+		{[]string{"int", "bool"}, []string{"12", "-12", "true", "false"}, []string{"ann", "012", "True"}},
+		{[]string{"hash", "int"}, []string{hash, "12"}, []string{"ann", "012", "true", hash[1:]}},
+		{[]string{"bool", "hash"}, []string{hash, "true"}, []string{"ann", "12"}},
+		{[]string{"int", "text"}, []string{"12", "012", "ann"}, nil},
+	} {
+		for _, key := range slices.Concat(c.is, c.isNot) {
+			l := ratelimit.New()
+			var gate *ratelimit.Gate
+			for _, form := range c.forms {
+				gate = addGate(t, l, ratelimit.Policy{ID: "login", Limit: 5, Window: time.Hour, Key: "a", KeyForm: form})
+			}
+			err := parse(t, "limits:\n  login:\n    keys:\n      - {key: '"+key+"', max: 7}\n").Apply(l)
+			if want := slices.Contains(c.is, key); (err == nil) != want {
+				t.Errorf("%s where keys are %q: %v, want it to be applied: %t", key, c.forms, err, want)
+				continue
+			}
+			if err != nil {
+				continue
+			}
+			d, err := gate.Peek(t.Context(), ratelimit.Charge{Key: []byte(key), Cost: 1})
+			if err != nil || d.Limit != 7 {
+				t.Errorf("%s where keys are %q: %+v, %v, want the limit of the exception, 7", key, c.forms, d, err)
+			}
 		}
 	}
 }

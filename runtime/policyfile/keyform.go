@@ -349,27 +349,39 @@ func (e *elementForm) wrongText(text string, listed bool) string {
 		return "this element is the caller's address in some calls, and no exception of a list is for those"
 	case e.chosen() && isAddress:
 		return "this would be somebody who is called like an address: write cidr for the calls from there"
-	case e.text:
+	case e.text, e.hash && isHash(text), e.whole && isWhole(text), e.truth && isTruth(text):
 		return ""
 	case e.hash:
-		if len(text) != 32 || strings.Trim(text, "0123456789abcdef") != "" {
-			return "this is a credential, which is counted by its hash: write the 32 digits that ratelimit.AppendHash makes of it"
-		}
+		return "this is a credential, which is counted by its hash: write the 32 digits that ratelimit.AppendHash makes of it"
 	case e.address:
 		return e.wrongAddress(text, listed)
 	case e.whole && e.truth:
+		return "this is an integer or a boolean in the key of this limit: write 12, or true or false"
 	case e.whole:
-		_, signed := strconv.ParseInt(text, 10, 64)
-		_, unsigned := strconv.ParseUint(text, 10, 64)
-		digits := strings.TrimPrefix(text, "-")
-		if signed != nil && unsigned != nil || text[0] == '+' || digits[0] == '0' && text != "0" {
-			return "this is an integer in the key of this limit: write it in decimal, like 12"
-		}
-	case e.truth && text != "true" && text != "false":
+		return "this is an integer in the key of this limit: write it in decimal, like 12"
+	case e.truth:
 		return "this is true or false in the key of this limit"
 	}
 	return ""
 }
+
+// isHash reports whether text is as ratelimit.AppendHash writes a credential.
+func isHash(text string) bool {
+	return len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// isWhole reports whether text is as ratelimit.AppendInt or AppendUint writes an integer.
+func isWhole(text string) bool {
+	_, signed := strconv.ParseInt(text, 10, 64)
+	_, unsigned := strconv.ParseUint(text, 10, 64)
+	if signed != nil && unsigned != nil {
+		return false
+	}
+	return text[0] != '+' && (text == "0" || strings.TrimPrefix(text, "-")[0] != '0')
+}
+
+// isTruth reports whether text is as ratelimit.AppendBool writes a boolean.
+func isTruth(text string) bool { return text == "true" || text == "false" }
 
 // wrongAddress says why no address is written so, or "". In a list there is no cidr.
 func (g grouping) wrongAddress(key string, listed bool) string {
