@@ -123,10 +123,12 @@ func (s *Store) takeApart(ctx context.Context, ops []ratelimit.Op, keys []string
 	return nil
 }
 
-// enough returns an error if too little is left of the time of a call to ask once more.
-// It is not the server that failed then.
+// isShort reports whether too little is left of the time of a call to ask once more.
+func (s *Store) isShort(start time.Time) bool { return s.timeout-time.Since(start) < s.timeout/10 }
+
+// enough returns an error if isShort. It is not the server that failed then.
 func (s *Store) enough(start time.Time) error {
-	if s.timeout-time.Since(start) < s.timeout/10 {
+	if s.isShort(start) {
 		return s.count(Timeout, fmt.Errorf("too little is left of %v to ask", s.timeout))
 	}
 	return nil
@@ -196,7 +198,13 @@ func (s *Store) refuse(ctx context.Context, start time.Time, all []*part, i int)
 		}
 	}
 	for j, p := range all {
-		if j == i || j < i && !s.inTime(ctx, start, func() { s.giveBack(ctx, p) }) || s.timeout-time.Since(start) < s.timeout/10 {
+		if j == i {
+			continue
+		}
+		if j < i && !s.inTime(ctx, start, func() { s.giveBack(ctx, p) }) {
+			continue
+		}
+		if s.isShort(start) {
 			continue
 		}
 		q := *p

@@ -207,10 +207,7 @@ func (s *Store) await(ctx context.Context, e *lease, f *flight, w *waiter, start
 		s.failures[f.err.Class].Add(1)
 		return f.err
 	}
-	if s.timeout-time.Since(start) < s.timeout/10 {
-		return s.count(Timeout, fmt.Errorf("too little is left of %v to ask", s.timeout)) // as it is not the server that failed
-	}
-	return nil
+	return s.enough(start)
 }
 
 // patience returns for how long a call waits for an answer. One that has waited for
