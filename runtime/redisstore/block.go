@@ -14,8 +14,7 @@ var (
 	blockScript = sync.OnceValue(func() *script { return newScript(blockSource()) })
 )
 
-// Block implements [ratelimit.Blocker]. What the key has counted stays. The server's user
-// needs PTTL for it as well. A process with a version of this package without Block
+// Block implements [ratelimit.Blocker]. What the key has counted stays. A process with a version of this package without Block
 // takes a blocked key for foreign content, and has on-error decide.
 func (s *Store) Block(ctx context.Context, p *ratelimit.Policy, key string, d time.Duration) error {
 	if err := s.ready(ctx); err != nil {

@@ -266,7 +266,9 @@ func (c *checkup) rights(ctx context.Context, client *redis.Client, role string)
 	for _, command := range [][]any{
 		{"time"},
 		{"set", key, "", "px", 1000},
+		{"setrange", key, 0, ""},
 		{"get", key},
+		{"pttl", key},
 		{"eval", "return 0", 1, key},
 		{"evalsha", s.script.sha, 1, key},
 		{"del", key},

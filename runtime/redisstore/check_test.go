@@ -149,14 +149,14 @@ func TestCheckNamesTheRightThatIsMissing(t *testing.T) {
 		problems []string
 		warnings int
 	}{
-		"enough":  {[]any{"~ratelimit:*", "+evalsha", "+eval", "+get", "+set", "+time", "+del", "+info"}, nil, 0},
-		"noinfo":  {[]any{"~ratelimit:*", "+evalsha", "+eval", "+get", "+set", "+time", "+del"}, nil, 1},
-		"noeval":  {[]any{"~ratelimit:*", "+evalsha", "+get", "+set", "+time", "+del", "+info"}, []string{"ACL SETUSER noeval +eval ~ratelimit:*"}, 0},
-		"nodel":   {[]any{"~ratelimit:*", "+evalsha", "+eval", "+get", "+set", "+time", "+info"}, []string{"+del ~"}, 0},
-		"notime":  {[]any{"~ratelimit:*", "+evalsha", "+eval", "+get", "+set", "+del", "+info"}, []string{"+time ~"}, 0},
-		"nosets":  {[]any{"~ratelimit:*", "+@all", "-set", "-evalsha"}, []string{"+set ~", "+evalsha ~"}, 0},
-		"nokeys":  {[]any{"~other:*", "+@all"}, []string{"+set ~", "+get ~", "+eval ~", "+evalsha ~", "+del ~"}, 0},
-		"nothing": {[]any{"~*", "+ping"}, []string{"+time ~", "+set ~", "+get ~", "+eval ~", "+evalsha ~", "+del ~"}, 1},
+		"enough":  {[]any{"~ratelimit:*", "+evalsha", "+eval", "+get", "+pttl", "+set", "+setrange", "+time", "+del", "+info"}, nil, 0},
+		"noinfo":  {[]any{"~ratelimit:*", "+evalsha", "+eval", "+get", "+pttl", "+set", "+setrange", "+time", "+del"}, nil, 1},
+		"noeval":  {[]any{"~ratelimit:*", "+evalsha", "+get", "+pttl", "+set", "+setrange", "+time", "+del", "+info"}, []string{"ACL SETUSER noeval +eval ~ratelimit:*"}, 0},
+		"nodel":   {[]any{"~ratelimit:*", "+evalsha", "+eval", "+get", "+pttl", "+set", "+setrange", "+time", "+info"}, []string{"+del ~"}, 0},
+		"notime":  {[]any{"~ratelimit:*", "+evalsha", "+eval", "+get", "+pttl", "+set", "+setrange", "+del", "+info"}, []string{"+time ~"}, 0},
+		"nosets":  {[]any{"~ratelimit:*", "+@all", "-set", "-setrange", "-evalsha"}, []string{"+set ~", "+setrange ~", "+evalsha ~"}, 0},
+		"nokeys":  {[]any{"~other:*", "+@all"}, []string{"+set ~", "+setrange ~", "+get ~", "+pttl ~", "+eval ~", "+evalsha ~", "+del ~"}, 0},
+		"nothing": {[]any{"~*", "+ping"}, []string{"+time ~", "+set ~", "+setrange ~", "+get ~", "+pttl ~", "+eval ~", "+evalsha ~", "+del ~"}, 1},
 	} {
 		if err := admin.Do(ctx, append([]any{"acl", "setuser", name, "on", ">secret", "resetkeys"}, c.rules...)...).Err(); err != nil {
 			t.Fatal(err)

@@ -36,20 +36,15 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
   local many, several = tag == 77, #KEYS > 1
   local all = several and not many
   local which = many and {ARGV[1]:byte(2, -1)}
-  -- Times to live are written out, as Redis might write large numbers with an exponent.
-  -- %d is faster, but may be of 32 bits.
-  local admitted, rare = true, #KEYS ~= (many and #which or #ARGV)
-  -- The replies where the call is charged and where it is not, and what is written then;
-  -- of a limit that admits the call, free is one of two numbers in the latter reply.
-  local charged, free, rest, states, lives
-  if many then
-    charged = KEYS -- each of which is needed once, and another table would have to grow
-  elseif several then -- there is room for four in them from the beginning
-    charged, free, rest, states, lives = {nil, nil, nil, nil}, {nil, nil, nil, nil}, {nil, nil, nil, nil}, {nil, nil, nil, nil}, {nil, nil, nil, nil}
-  end
+  local n, admitted = #KEYS, true
+  local rare = n ~= (many and #which or #ARGV)
+  -- Six for each limit of a call that has several: the replies if the call is charged and
+  -- if it is not, which takes two numbers where this limit admits it, and what is to be
+  -- written. There is room for four limits from the beginning.
+  local kept = all and {nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil}
   -- What known, an argument, says, and its tag if that makes sense.
   local known, kind, w, l, fullq, fullr, costq, costr, limit, window, cost, width, _
-  for i = 1, rare and 0 or #KEYS do repeat
+  for i = 1, rare and 0 or n do repeat
     local arg = ARGV[many and which[i] + 1 or i]
     if arg ~= known then
       known, kind, tag = arg, nil, arg and arg:byte()
@@ -67,7 +62,7 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
     end
     if not kind then rare = true break end
     local raw = pcall('GET', KEYS[i])
-    local state, life, reply, refusal
+    local state, life, gap, reply, refusal, free, rest
     if kind == 66 then
       local q, r, oldq, oldr = costq, costr, 0, 0
       if raw then
@@ -78,7 +73,8 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
           rare = true
           break
         end
-        q0 = q0 - (now - last)
+        gap = now - last
+        q0 = q0 - gap
         if q0 >= 0 then
           oldq, oldr = q0, r0
           q, r = q + q0, r + r0
@@ -92,7 +88,7 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
       else
         state, life = pack('>BI7I7I4I7I4', 66, now, q, r, w, l), r > 0 and q + 1 or q
         reply = r > 0 and state or q
-        if all then free[i], rest[i] = oldq, oldr end
+        if all then free, rest = oldq, oldr end
       end
     elseif kind == 70 then
       local start, used = now, 0
@@ -103,6 +99,8 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
         if tag0 ~= 70 or start > now or used < 1 or used > 1073741824 then rare = true break end
         if now - start >= window then
           start, used = now, 0
+        else
+          gap = 0 -- when the key expires is the same all the time
         end
       end
       local left = start + window - now
@@ -111,11 +109,11 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
       else
         state, life = pack('>BI7I4', 70, start, used + cost), left
         reply = pack('>BI4I7', 87, used + cost, left)
-        if all then free[i], rest[i] = used, used > 0 and left or 0 end
+        if all then free, rest = used, used > 0 and left or 0 end
       end
     else
       local size, entry = width + 2, '>I' .. width .. 'I2'
-      local used, last, sum, before, body, gap = 0, 0, 0, 0, '', 0
+      local used, last, sum, before, body = 0, 0, 0, 0, ''
       if raw then
         if #raw < 11 then rare = true break end
         local tag0, width0, newest
@@ -168,36 +166,54 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
       if not refusal then
         state = pack('>BBI7I2', 76, width, now, before) .. body .. pack(entry, last, math.fmod(sum + cost, 65536))
         life, reply = window, used + cost
-        if all then free[i], rest[i] = used, used > 0 and window - gap or 0 end
+        if all then free, rest = used, used > 0 and window - gap or 0 end
       end
     end
+    -- A key lives longer than its state says something, at most by half an hour, so that
+    -- calls in a row need not set anew when it expires, which takes most of the time of a
+    -- write. If the last call was long ago, they would have to. Nothing is written before
+    -- the server has done once for each key what it may not permit.
+    local stays
+    if state then
+      local spare = life < 28800000000 and life / 16 + 1000000 or 1801000000
+      if gap and gap < spare and #state >= #raw then
+        local lives = call('PTTL', KEYS[i]) * 1000
+        stays = lives >= life and lives - life < 1802000000
+      end
+      life = math.ceil((life + spare) / 1000)
+    end
+    local j = state and i or i + 1
     if all then
       admitted = admitted and not refusal
-      free[i], charged[i], states[i], lives[i] = refusal or free[i], reply, state, life
-    else
-      if state then call('SET', KEYS[i], state, 'PX', format(life < 2147483647000 and '%d' or '%.0f', math.ceil(life / 1000))) end
-      if not many then return reply or refusal end
-      charged[i] = reply or refusal
+      j = 6 * i
+      kept[j - 5], kept[j - 4], kept[j - 3], kept[j - 2], kept[j - 1], kept[j] = reply, refusal or free, rest, state, stays, life
+      j = admitted and i == n and 1 or i + 1
     end
+    while j <= i do
+      if all then reply, state, stays, life = kept[6 * j - 5], kept[6 * j - 2], kept[6 * j - 1], kept[6 * j] end
+      if not stays or pcall('SETRANGE', KEYS[j], '0', state) ~= #state then
+        -- The number is written out, as Redis might write a large one with an exponent.
+        -- %d is faster, but may be of 32 bits.
+        call('SET', KEYS[j], state, 'PX', format(life < 2000000000 and '%d' or '%.0f', life))
+      end
+      if several then KEYS[j] = reply end
+      j = j + 1
+    end
+    if not several then return reply or refusal end
+    if refusal and many then KEYS[i] = refusal end
   until true
     if rare then
       if not many then break end
-      rare, charged[i] = false, false
+      rare, KEYS[i] = false, false
     end
   end
   if not rare then
-    if not all then return charged end
-    for i = 1, admitted and 0 or #KEYS do
-      if rest[i] then
-        free[i] = ARGV[i]:byte() == 66 and pack('>BI7I4', 97, free[i], rest[i]) or pack('>BI4I7', 118, free[i], rest[i])
-      end
+    for i = 1, admitted and 0 or n do
+      local free, rest = kept[6 * i - 4], kept[6 * i - 3]
+      if rest then free = ARGV[i]:byte() == 66 and pack('>BI7I4', 97, free, rest) or pack('>BI4I7', 118, free, rest) end
+      KEYS[i] = free
     end
-    if not admitted then return free end
-    for i = 1, #KEYS do
-      local life = lives[i]
-      call('SET', KEYS[i], states[i], 'PX', format(life < 2147483647000 and '%d' or '%.0f', math.ceil(life / 1000)))
-    end
-    return charged
+    return KEYS
   end
   local full = {}
   for i = 1, #ARGV do

@@ -97,8 +97,11 @@ func TestCommonCallsAreDecidedAsAllOthers(t *testing.T) {
 				if x != y {
 					t.Fatalf("%+v, cost %d at %d µs: state %q, want %q", *ops[i].Policy, ops[i].Cost, now, x, y)
 				}
-				if x != "" && (a.ttl(all[i])-b.ttl(all[i])).Abs() > 5*time.Second {
-					t.Fatalf("%+v: lives %v, want %v", *ops[i].Policy, a.ttl(all[i]), b.ttl(all[i]))
+				// A key that lives for longer than it has to, as others that are called do.
+				need := b.ttl(all[i])
+				most := need + 30*time.Minute + 5*time.Second
+				if ttl := a.ttl(all[i]); x != "" && (ttl < need-5*time.Second || ttl > most) {
+					t.Fatalf("%+v: lives %v, want %v", *ops[i].Policy, ttl, need)
 				}
 			}
 		}

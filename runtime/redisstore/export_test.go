@@ -27,6 +27,7 @@ local redis = {
     end
     if name == 'DEL' then return real.call(name, key) end
     if name == 'PTTL' then return real.call(name, key) - 3600000 end
+    if name == 'SETRANGE' then return real.call(name, key, value, px) end
     if px == 'KEEPTTL' then return real.call(name, key, value, px) end
     return real.call(name, key, value, px, string.format('%.0f', ttl + 3600000))
   end,

@@ -49,8 +49,10 @@
 // counted: the next decision is made as if the new values had held since the last
 // call that was admitted.
 //
-// A string is written together with its time to live, which ends when the policy
-// would decide as it does without it. Nothing is written for a call that is
+// A string is written together with its time to live, or keeps one that is long enough.
+// It ends after the time when the policy would decide as it does without the string, by
+// a sixteenth of the time until then and a second, at most by half an hour. Nothing is
+// written for a call that is
 // refused, except where the server's clock was set back by more than a window,
 // which moves what is recorded with it, where the refusal locks the key, and where a
 // bucket that is not full begins to fill.
