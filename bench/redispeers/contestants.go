@@ -37,6 +37,7 @@ type contestant struct {
 	refuse limiter
 
 	admitted, refused []sample  // of each round, one call after the other
+	inTurn            []float64 // for how long calls took, of each round
 	parallel          []float64 // calls in a second, of each round
 	allocs            float64
 }

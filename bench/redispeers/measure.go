@@ -63,6 +63,9 @@ func (s settings) measure(ctx context.Context, all []*contestant) error {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
 		}
+		if err := s.inTurn(ctx, all); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -125,6 +128,31 @@ func (s settings) serial(ctx context.Context, allow limiter, key string, admitte
 	micros, commands := sent(stats)
 	n := float64(calls)
 	return sample{took / n, micros / n, commands / n}, err
+}
+
+// inTurn has ours and the minimal script make calls in turn: what these take of each other
+// differs by less than what a machine does from one moment to the next.
+func (s settings) inTurn(ctx context.Context, all []*contestant) error {
+	var pair []*contestant
+	for _, c := range all {
+		if c.name == ours || c.name == minimal {
+			pair = append(pair, c)
+		}
+	}
+	var took [2]time.Duration
+	for range 5 * s.calls {
+		for i, c := range pair {
+			start := time.Now()
+			if err := want(ctx, c.allow, hotKey, true); err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			took[i] += time.Since(start)
+		}
+	}
+	for i, c := range pair {
+		c.inTurn = append(c.inTurn, float64(took[i]))
+	}
+	return nil
 }
 
 // sent returns the microseconds and the number of the commands in commandstats that
@@ -256,7 +284,7 @@ func (s settings) print(w io.Writer, all []*contestant) (met bool, err error) {
 		what          string
 		value, target float64
 	}{
-		{"serial call, of " + minimal, between(us, by[minimal], took), 1.05},
+		{"serial call, of " + minimal + ", in turn", ratio(us.inTurn, by[minimal].inTurn), 1.05},
 		{"server's time, of redis_rate's", between(us, rr, server), 0.85},
 		{"server's time of three policies, of one", between(by[oursThree], us, server), 1.6},
 		{"redis_rate's throughput, of ours", ratio(rr.parallel, us.parallel), 1 / 1.05},
