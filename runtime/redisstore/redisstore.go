@@ -51,8 +51,9 @@
 //
 // A string is written together with its time to live, which ends when the policy
 // would decide as it does without it. Nothing is written for a call that is
-// refused, except where the server's clock was set back by more than a window,
-// which moves what is recorded with it, where the refusal locks the key, and where a
+// refused, except where the server's clock was set back for good, by more than
+// [ratelimit.MaxStandstill] or a shorter window, which moves what is recorded with it,
+// once, where the refusal locks the key, and where a
 // bucket that is not full begins to fill.
 //
 // The windows of a calendar come with the call, and the server's time chooses among

@@ -786,8 +786,8 @@ func TestAChargeGivenBackLeavesTheTimeOfCallsAhead(t *testing.T) {
 		// A lock is remembered for longer than what was charged before it.
 		p.Limit, p.Window, p.Lock = 2, time.Minute, []time.Duration{10 * time.Second, 20 * time.Second}
 		for name, now := range map[string]time.Duration{
-			"by less than a window": 60 * time.Second,
-			"for good":              -time.Hour,
+			"by 10 s":  60 * time.Second,
+			"for good": -time.Hour,
 		} {
 			t.Run(p.ID+" "+name, func(t *testing.T) {
 				t.Parallel()
