@@ -59,9 +59,9 @@ func lockOut(p *ratelimit.Policy, w, ahead time.Duration) time.Duration {
 	return d
 }
 
-// latest is the latest time that a key records whose calls were admitted at these times:
+// lastRecorded is the latest time that a key records whose calls were admitted at these times:
 // of a fixed window and a time quota, that is when the window began.
-func latest(p *ratelimit.Policy, w time.Duration, admitted []int64) int64 {
+func lastRecorded(p *ratelimit.Policy, w time.Duration, admitted []int64) int64 {
 	last := admitted[len(admitted)-1]
 	if p.Algorithm == ratelimit.FixedWindow && p.Align == "" || p.Algorithm == ratelimit.TimeQuota {
 		last = admitted[0]
@@ -131,7 +131,7 @@ func TestFaultsServerClockThatIsSet(t *testing.T) {
 						call()
 					}
 					at := now
-					bound := lockOut(p, w, time.Duration(latest(p, w, admitted)-at)*time.Microsecond-by)
+					bound := lockOut(p, w, time.Duration(lastRecorded(p, w, admitted)-at)*time.Microsecond-by)
 					set = by.Microseconds()
 					admitted = nil
 					for now < at+bound.Microseconds()+2*parts*step {
