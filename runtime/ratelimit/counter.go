@@ -245,13 +245,20 @@ func (c *counter) bring(ch *Charge) int64 {
 	return l
 }
 
+// standstill is the longest time for which time stands still for a key, in µs. One that
+// is further ahead of the clock was left behind by one that was set back for good. A
+// lock-out is no longer than the window and that.
+func (c *counter) standstill() int64 {
+	return min(c.window, int64(MaxStandstill/time.Microsecond))
+}
+
 // settle returns the time of a decision on e: now, or e's latest time if that is
-// later. If the clock was set back by more than the window, e moves with it.
+// later. If the clock was set back for good, e moves with it.
 func (c *counter) settle(e *entry, now int64) int64 {
 	if e.last <= now {
 		return now
 	}
-	if e.last-now > c.window {
+	if e.last-now > c.standstill() {
 		e.base -= e.last - now
 		e.last = now
 	}

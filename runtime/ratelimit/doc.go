@@ -31,9 +31,17 @@
 //
 // One tick is a microsecond. A key's time never runs backwards: a decision is
 // made at the later of the clock and the key's latest charge, and waits are
-// counted from there. Only a clock that was set back by more than a window is
-// believed, and then moves the key's state with it. Windows that Policy.Align puts on
-// the calendar go by the wall clock, all others by the monotonic one.
+// counted from there, so that nothing is gained where a clock steps back a little and
+// comes forward again. A clock that was set back for good is believed, and then moves
+// the key's state with it: one that is more than MaxStandstill behind the latest time
+// that the key records, or more than the window if that is shorter. So nobody is locked
+// out for longer than the window, MaxStandstill and what else the policy adds to a wait.
+// The time that is recorded is that of the latest charge, lock or reservation; the charge
+// of a FixedWindow and a TimeQuota is the first one in the window. In place of the window, the lease
+// counts of a Concurrency, and of windows on the calendar, their usual length.
+//
+// Windows that Policy.Align puts on the calendar go by the wall clock, all others by the
+// monotonic one.
 //
 // # Memory
 //

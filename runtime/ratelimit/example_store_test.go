@@ -73,9 +73,9 @@ func (s *mapStore) Reset(_ context.Context, p *ratelimit.Policy, key string) err
 }
 
 // row returns what is known of a key, and the time of a decision. That does not run
-// backwards. If the clock was set back by more than a window, what was charged is
-// taken to have been charged as much earlier, or else it would be held against the key
-// until the clock gets there again.
+// backwards. If the clock was set back for good, by more than MaxStandstill or a shorter
+// window, what was charged is taken to have been charged as much earlier, or else it
+// would be held against the key until the clock gets there again.
 func (s *mapStore) row(op *ratelimit.Op) (row, int64) {
 	now := s.clock.Now().UnixMicro()
 	r, known := s.rows[[2]string{op.Policy.ID, op.Key}]
@@ -83,7 +83,7 @@ func (s *mapStore) row(op *ratelimit.Op) (row, int64) {
 		return r, now
 	}
 	back := r.last - now
-	if back <= op.Policy.Window.Microseconds() {
+	if back <= min(op.Policy.Window, ratelimit.MaxStandstill).Microseconds() {
 		return r, r.last
 	}
 	r.last, r.q = now, r.q-back

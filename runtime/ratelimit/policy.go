@@ -66,6 +66,11 @@ const (
 	// MaxWindow is the longest Window, and the longest time that a bucket may
 	// take to fill (Burst * Window / Limit).
 	MaxWindow = 10 * 366 * 24 * time.Hour
+
+	// MaxStandstill is the longest time for which time stands still for a key because
+	// the clock was set back. One that was set back by more, or by more than a window
+	// that is shorter, is believed: see the package comment.
+	MaxStandstill = 10 * time.Second
 )
 
 // Mode says what becomes of a policy's refusals.

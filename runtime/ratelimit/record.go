@@ -130,7 +130,7 @@ func (c *counter) settleRecord(r *record, now int64) (view *record, t, off int64
 		return &blank, now, 0
 	case t >= r.last:
 		return r, t, r.off
-	case r.last-t <= c.window:
+	case r.last-t <= c.standstill():
 		return r, r.last, r.off
 	}
 	return r, r.last, r.last - now

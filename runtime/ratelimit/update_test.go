@@ -602,8 +602,8 @@ func TestAnUpdateKeepsTheTimeOfALock(t *testing.T) {
 		charged, updated, now time.Duration // after start, when the key is locked
 		want                  time.Duration // until it is as new
 	}{
-		{"set back by less than a window", 0, 30 * time.Second, 10 * time.Second, 51 * time.Second},
-		{"set back to before the lock", 0, 30 * time.Second, -10 * time.Second, 61 * time.Second},
+		{"set back by 20 s", 0, 30 * time.Second, 10 * time.Second, 51 * time.Second},
+		{"set back by 40 s, to 10 s before the lock", 0, 30 * time.Second, -10 * time.Second, 61 * time.Second},
 		{"set back for good", 20 * time.Second, -time.Hour, -time.Hour, 41 * time.Second},
 	} {
 		for _, algorithm := range []ratelimit.Algorithm{ratelimit.LeakyBucket, ratelimit.TokenBucket} {

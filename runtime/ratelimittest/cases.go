@@ -93,6 +93,27 @@ var cases = []struct {
 			t.want(gate, 1, true)
 		}
 	}},
+	{"a clock set back by little stands still, and by more than 10 s is believed", func(t *subjectTest) {
+		for _, a := range t.algorithms() {
+			for _, w := range []time.Duration{4 * time.Second, time.Minute, 2 * time.Hour} {
+				// Time stands still by up to a window, and by MaxStandstill if that is longer.
+				still := min(w, 10*time.Second)
+				gate := t.gate(ratelimit.Policy{Algorithm: a, Limit: 1, Window: w})
+				t.at(10 * time.Hour)
+				t.want(gate, 1, true)
+				t.at(10*time.Hour - still)
+				t.wantRetry(t.want(gate, 1, false), w)
+				t.at(10*time.Hour + w - time.Microsecond)
+				t.wantRetry(t.want(gate, 1, false), time.Microsecond)
+				t.at(10*time.Hour - still - time.Microsecond)
+				t.wantRetry(t.want(gate, 1, false), w)
+				t.at(10*time.Hour - still + w - 2*time.Microsecond)
+				t.wantRetry(t.want(gate, 1, false), time.Microsecond)
+				t.at(10*time.Hour - still + w - time.Microsecond)
+				t.want(gate, 1, true)
+			}
+		}
+	}},
 	{"RT12 what remains is never above the limit", func(t *subjectTest) {
 		for _, a := range t.algorithms() {
 			gate := t.gate(ratelimit.Policy{Algorithm: a, Limit: 3, Window: time.Minute})

@@ -105,8 +105,16 @@ func (h past) settle(p *ratelimit.Policy, now int64) (past, int64) {
 	return moved, now
 }
 
-// movesAfter is by how much a clock is set back for good.
+// movesAfter is by how much at most a clock that was set back is waited for: more is
+// for good.
 func movesAfter(p *ratelimit.Policy) int64 {
+	const most = 10_000_000 // µs, as documented
+	return min(windowOf(p), most)
+}
+
+// windowOf is how long a unit counts, in µs: of places, a lease, and of a window on the
+// calendar, the greatest length.
+func windowOf(p *ratelimit.Policy) int64 {
 	switch {
 	case p.Algorithm == ratelimit.Concurrency && p.Lease == 0:
 		return time.Minute.Microseconds()
@@ -140,7 +148,7 @@ func (h past) freshBy(p *ratelimit.Policy, s sum, t int64) bool {
 	if h.locks > 0 {
 		end := h.unlock
 		if len(p.Lock) > 1 || beginsShort(p) {
-			end += movesAfter(p)
+			end += windowOf(p)
 		}
 		if t < end {
 			return false
@@ -191,7 +199,7 @@ func (h past) refused(p *ratelimit.Policy, t int64, a asked) past {
 	if len(p.Lock) == 0 {
 		return h
 	}
-	if h.locks > 0 && t >= h.unlock+movesAfter(p) {
+	if h.locks > 0 && t >= h.unlock+windowOf(p) {
 		h.locks = 0
 	}
 	h.lockedAt = t

@@ -141,12 +141,22 @@ func checkWaits(t *testing.T, rt *rapid.T, s Subject, p ratelimit.Policy) {
 	if again := take(cost); again.Allowed || again.RetryAfter != time.Microsecond {
 		rt.Fatalf("G6: %+v: a tick before RetryAfter: %+v", p, again)
 	}
-	back := rapid.Int64Range(0, 3*p.Window.Microseconds()).Draw(rt, "back")
+	back := rapid.OneOf(
+		rapid.Int64Range(0, 3*p.Window.Microseconds()),
+		rapid.Int64Range(0, 2*movesAfter(&p)),
+	).Draw(rt, "back")
 	w.setTime(refused - back)
 	if again := take(cost); again.RetryAfter > bound {
 		rt.Fatalf("G7: %+v: RetryAfter %v is above %v after the clock was set back by %d µs", p, again.RetryAfter, bound, back)
 	}
-	if back <= p.Window.Microseconds() {
+	if rapid.Bool().Draw(rt, "waits on") {
+		// Time stands still for no longer than that.
+		d := take(cost)
+		w.setTime(w.now + movesAfter(&p) + d.RetryAfter.Microseconds())
+		if again := take(cost); !d.Allowed && !again.Allowed {
+			rt.Fatalf("G7: %+v: set back by %d µs, and after a RetryAfter of %v: %+v", p, back, d.RetryAfter, again)
+		}
+	} else if back <= p.Window.Microseconds() {
 		w.setTime(refused + d.RetryAfter.Microseconds())
 		if again := take(cost); !again.Allowed {
 			rt.Fatalf("G5: %+v: after RetryAfter: %+v", p, again)

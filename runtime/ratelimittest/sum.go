@@ -48,7 +48,7 @@ func (h history) sum(p *ratelimit.Policy) sum {
 	case ratelimit.LeakyBucket:
 		return h.leakySum(p, latest)
 	case ratelimit.Concurrency:
-		return h.leaseSum(movesAfter(p), latest)
+		return h.leaseSum(windowOf(p), latest)
 	case ratelimit.TimeQuota:
 		return h.quotaSum(w)
 	}
@@ -111,14 +111,14 @@ func window(p *ratelimit.Policy, t int64) (begin, end int64) {
 	if err != nil {
 		panic(err)
 	}
-	step := func(from time.Time) time.Time { return from.Add(time.Duration(movesAfter(p)) * time.Microsecond) }
+	step := func(from time.Time) time.Time { return from.Add(time.Duration(windowOf(p)) * time.Microsecond) }
 	y, m, d := time.UnixMicro(t).In(zone).Date()
 	from := time.Date(y, m, d-1, 0, 0, 0, 0, zone)
 	switch p.Align {
 	case ratelimit.AlignSecond, ratelimit.AlignMinute, ratelimit.AlignHour:
 		from = time.UnixMicro(t).Truncate(time.Hour)
-		n := (time.UnixMicro(t).Sub(from).Microseconds()) / movesAfter(p)
-		from = from.Add(time.Duration(n*movesAfter(p)) * time.Microsecond)
+		n := (time.UnixMicro(t).Sub(from).Microseconds()) / windowOf(p)
+		from = from.Add(time.Duration(n*windowOf(p)) * time.Microsecond)
 	case ratelimit.AlignDay:
 		step = func(from time.Time) time.Time { return from.AddDate(0, 0, 1) }
 	case ratelimit.AlignWeek:

@@ -138,7 +138,8 @@ func (w *world) drawAsk(p *ratelimit.Policy) asked {
 
 // move moves the clock, mostly forward, and often to where something ends.
 func (w *world) move() {
-	window := movesAfter(&w.policies[rapid.IntRange(0, len(w.policies)-1).Draw(w.rt, "window of")])
+	p := &w.policies[rapid.IntRange(0, len(w.policies)-1).Draw(w.rt, "window of")]
+	window := windowOf(p)
 	switch rapid.IntRange(0, 9).Draw(w.rt, "move") {
 	case 0, 1, 2:
 	case 3, 4:
@@ -149,7 +150,11 @@ func (w *world) move() {
 			w.setTime(at + rapid.Int64Range(-1, 1).Draw(w.rt, "off by"))
 		}
 	case 8:
-		w.setTime(w.now - rapid.Int64Range(0, window).Draw(w.rt, "back"))
+		w.setTime(w.now - rapid.OneOf(
+			rapid.Int64Range(0, window),
+			rapid.Int64Range(0, movesAfter(p)),
+			rapid.Int64Range(movesAfter(p)-1, movesAfter(p)+1),
+		).Draw(w.rt, "back"))
 	case 9:
 		w.setTime(w.now + rapid.Int64Range(-3*window, 3*window).Draw(w.rt, "jump"))
 	}

@@ -28,8 +28,8 @@ type calendar struct {
 }
 
 // windows appends the bounds of the window of p's calendar that at is in, of the one
-// before it and of the two after it: time for a key may be ahead of the clock by the
-// usual length of a window.
+// before it and of the two after it: time for a key may be ahead of the clock, by
+// ratelimit.MaxStandstill at most, and the server's clock of that of the process.
 func (s *Store) windows(args []any, p *ratelimit.Policy, at time.Time) ([]any, error) {
 	key := calendarKey{p.Align, p.TZ}
 	known, ok := s.calendars.Load(key)

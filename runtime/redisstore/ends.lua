@@ -143,7 +143,7 @@ local function finish(op)
     r = recall(op, rule, raw)
   else
     r = decode(op, rule, raw)
-    op.t = r.last > now and r.last - now <= op.window and r.last or now
+    op.t = r.last > now and not isBehind(op, r.last) and r.last or now
   end
   local p = find(r, op.id)
   if p then

@@ -237,30 +237,11 @@ func (s *Store) Undo(ctx context.Context, p *ratelimit.Policy, key string, units
 	return s.undo(ctx, []unused{{p, s.key(p, key), units, charged, reset}})
 }
 
-// Previous has s, a store in fake time, ask the script of an earlier version, with the
-// arguments that its processes make.
-func (s *Store) Previous(source string) *Previous {
+// Previous has s, a store in fake time, ask the script of an earlier version. What its
+// processes send is what those of this version do.
+func (s *Store) Previous(source string) *Store {
 	s.script = newScript(fakeTime + source)
-	return &Previous{s}
-}
-
-// Previous is a store of an earlier version.
-type Previous struct{ store *Store }
-
-// Take is Take of that version, for keys that live together. Its replies had four numbers
-// for each op.
-func (p *Previous) Take(ctx context.Context, ops []ratelimit.Op) error {
-	keys := make([]string, len(ops))
-	for i := range ops {
-		keys[i] = p.store.key(ops[i].Policy, ops[i].Key)
-	}
-	return p.store.run(ctx, keys, func(at time.Time) ([]any, error) { return p.store.arguments(ops, at) },
-		func(c *command) error { return readOutcomes(c.reply, ops) })
-}
-
-// End is End of that version.
-func (p *Previous) End(ctx context.Context, ends []ratelimit.End) error {
-	return p.store.End(ctx, ends)
+	return s
 }
 
 // AheadCommand returns the EVAL that reserves ops within an hour, or cancels them.

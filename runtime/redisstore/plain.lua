@@ -35,6 +35,7 @@ local pack, unpack = struct.pack, struct.unpack
 local MAX_LIMIT = 1073741824
 local MAX_LOG_LIMIT = 4096
 local MAX_WINDOW = 316224000000000
+local MAX_STANDSTILL = 10000000 -- ratelimit.MaxStandstill
 local EXACT = 9007199254740992
 
 local function complain(text)
@@ -45,13 +46,19 @@ local function foreign(op)
   complain('KEYS[' .. op.number .. '] does not hold the state of a ' .. op.algorithm .. ' limit')
 end
 
+-- Whether a state whose last time is as given was left behind by a clock that was set
+-- back for good. For one that is less ahead, time stands still.
+local function isBehind(op, last)
+  return last - now > min(op.window, MAX_STANDSTILL)
+end
+
 -- Makes op.t the time to decide at, which never precedes the last time that the
--- state records, and returns that last time. Where it lies more than a window
--- ahead, the clock was set back for good: then the whole state moves with it.
+-- state records, and returns that last time. Where the clock was set back for good,
+-- the whole state moves with it.
 local function settle(op, last)
   op.t = now
   if last and last > now then
-    if last - now > op.window then
+    if isBehind(op, last) then
       op.moved = true
       return now
     end

@@ -122,7 +122,7 @@ local function recall(op, rule, raw)
     r = nil
   end
   if r and r.last > now then
-    if r.last - now > op.window then
+    if isBehind(op, r.last) then
       shift(op, rule, r, r.last - now)
       op.moved = true
     else

@@ -52,10 +52,10 @@
 // A string is written together with its time to live, or keeps one that is long enough.
 // It ends after the time when the policy would decide as it does without the string, by
 // a sixteenth of the time until then and a second, at most by half an hour. Nothing is
-// written for a call that is
-// refused, except where the server's clock was set back by more than a window,
-// which moves what is recorded with it, where the refusal locks the key, and where a
-// bucket that is not full begins to fill.
+// written for a call that is refused, except where the server's clock was set back for
+// good, by more than [ratelimit.MaxStandstill] or a shorter window, which moves what is
+// recorded with it, once, where the refusal locks the key, and where a bucket that is
+// not full begins to fill.
 //
 // The windows of a calendar come with the call, and the server's time chooses among
 // them: that of the client's time, the one before it and the two after it. If the

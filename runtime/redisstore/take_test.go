@@ -346,27 +346,43 @@ func TestAClockSetBackForGoodTakesTheStateWithIt(t *testing.T) {
 			f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 5})
 			state := f.dump(p)
 
-			// Within a window, time stands still.
-			f.at(-60 * sec)
+			// For a little, time stands still.
+			f.at(-10 * sec)
 			still := f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 1})[0]
 			if still.Allowed || f.dump(p) != state {
-				t.Errorf("a window back: %+v", still)
+				t.Errorf("10 s back: %+v", still)
 			}
-			// Beyond, a refusal sets the state back, and a peek does not.
-			f.at(-3600 * sec)
-			if peek := f.take(ratelimit.Op{Policy: p, Key: "k"})[0]; peek.Remaining != 0 || f.dump(p) != state {
-				t.Errorf("peek: %+v", peek)
-			}
-			moved := f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 1})[0]
-			if moved != still || f.dump(p) == state {
-				t.Errorf("an hour back: %+v, want %+v", moved, still)
-			}
-			if ttl := f.ttl(p); ttl > moved.ResetAfter || ttl < moved.ResetAfter-5*time.Second {
-				t.Errorf("TTL %v for a reset after %v", ttl, moved.ResetAfter)
-			}
-			f.at(-3600*sec + moved.RetryAfter.Microseconds())
-			if got := f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 1})[0]; !got.Allowed {
-				t.Errorf("after RetryAfter: %+v", got)
+			// Beyond, a refusal sets the state back, once, and a peek does not.
+			for _, back := range []int64{10*sec + 1, 30 * sec, 60 * sec, 3600 * sec} {
+				f.at(-back)
+				if peek := f.take(ratelimit.Op{Policy: p, Key: "k"})[0]; peek.Remaining != 0 || f.dump(p) != state {
+					t.Errorf("peek: %+v", peek)
+				}
+				moved := f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 1})[0]
+				if moved != still || f.dump(p) == state {
+					t.Errorf("%d µs back: %+v, want %+v", back, moved, still)
+				}
+				state = f.dump(p)
+				if again := f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 1})[0]; again != moved || f.dump(p) != state {
+					t.Errorf("%d µs back, and again: %+v, want %+v", back, again, moved)
+				}
+				if ttl := f.ttl(p); ttl > moved.ResetAfter || ttl < moved.ResetAfter-5*time.Second {
+					t.Errorf("TTL %v for a reset after %v", ttl, moved.ResetAfter)
+				}
+				f.at(-back + moved.RetryAfter.Microseconds() - 1)
+				if got := f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 1})[0]; got.Allowed || got.RetryAfter != time.Microsecond {
+					t.Errorf("before RetryAfter: %+v", got)
+				}
+				f.at(-back + moved.RetryAfter.Microseconds())
+				if got := f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 1})[0]; !got.Allowed {
+					t.Errorf("after RetryAfter: %+v", got)
+				}
+				if err := f.store.Reset(context.Background(), p, "k"); err != nil {
+					t.Fatal(err)
+				}
+				f.at(0)
+				f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 5})
+				state = f.dump(p)
 			}
 		})
 	}

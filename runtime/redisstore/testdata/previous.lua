@@ -1,8 +1,220 @@
 -- Decides the limits of one call as one: each enforced limit admits it, and each
 -- limit that admits it is charged, or none is.
 --
--- This is the first part of one script: the header, and the algorithms that most
--- policies use. holds.lua begins what has the others, and decide.lua is what is run.
+-- This is the first part of one script: what most calls need, in as little time as can
+-- be. Every call of a script creates all functions that it has, so there is none here.
+-- plain.lua and the others, which follow, decide everything, and also the calls that are
+-- begun here and that turn out to be rare; nothing is written before that is known.
+--
+-- KEYS[i]  the state of the i-th limit; all keys are in one hash slot.
+-- ARGV[i]  what plain.lua describes or, for limits of buckets, fixed windows and logs
+--          that are enforced, all of them together, one string for each key. It begins
+--          with B, F or L, and ends with limit (4 bytes), window (7), capacity (4) and
+--          cost (4). Between them a bucket has w (7) and l (4), the time in which a unit
+--          refills in lowest terms, and the debts q (7) and r (4) of an empty one and of
+--          the cost; a log has the width of its times (1). For these see plain.lua.
+--          Or first M and a byte for each key, and then such strings: the keys are calls
+--          of one limit each, which are decided one after the other, and the byte tells
+--          by which of the strings, from 1 on.
+-- Reply    of the latter, one string for each key, the string itself if there is one
+--          call of one limit. Nothing for what is rare among many calls, and not done.
+--          Where the call is charged: the new state of a bucket, or an integer, its q,
+--          where r is 0; of a log an integer, the units used; of a fixed window W, the
+--          units used (4) and the time until the state is as new (7). Where this limit
+--          refuses: b and the debt with the cost, q (7) and r (4); or w, the units used
+--          (4), that time (7) and the one until it would admit the call (7). Where only
+--          another one refuses: a and the debt; or v, the units used and that time.
+
+local KEYS, ARGV = KEYS, ARGV
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+
+local tag = ARGV[1] and ARGV[1]:byte()
+if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
+  local call, pcall, format = redis.call, redis.pcall, string.format
+  local pack, unpack = struct.pack, struct.unpack
+  local many, several = tag == 77, #KEYS > 1
+  local all = several and not many
+  local which = many and {ARGV[1]:byte(2, -1)}
+  -- Times to live are written out, as Redis might write large numbers with an exponent.
+  -- %d is faster, but may be of 32 bits.
+  local admitted, rare = true, #KEYS ~= (many and #which or #ARGV)
+  -- The replies where the call is charged and where it is not, and what is written then;
+  -- of a limit that admits the call, free is one of two numbers in the latter reply.
+  local charged, free, rest, states, lives
+  if many then
+    charged = KEYS -- each of which is needed once, and another table would have to grow
+  elseif several then -- there is room for four in them from the beginning
+    charged, free, rest, states, lives = {nil, nil, nil, nil}, {nil, nil, nil, nil}, {nil, nil, nil, nil}, {nil, nil, nil, nil}, {nil, nil, nil, nil}
+  end
+  -- What known, an argument, says, and its tag if that makes sense.
+  local known, kind, w, l, fullq, fullr, costq, costr, limit, window, cost, width, _
+  for i = 1, rare and 0 or #KEYS do repeat
+    local arg = ARGV[many and which[i] + 1 or i]
+    if arg ~= known then
+      known, kind, tag = arg, nil, arg and arg:byte()
+      if tag == 66 and #arg == 53 then
+        _, w, l, fullq, fullr, costq, costr = unpack('>BI7I4I7I4I7I4', arg)
+        if l >= 1 and fullr < l and costr < l and fullq <= 316224000000000 and costq + costr > 0 and costq <= fullq then kind = tag end
+      elseif tag == 70 and #arg == 20 or tag == 76 and #arg == 21 then
+        limit, window, _, cost = unpack('>I4I7I4I4', arg, #arg - 18)
+        width = tag == 76 and arg:byte(2) or 3
+        if limit >= 1 and window >= 1 and window <= 316224000000000 and cost >= 1 and cost <= limit
+          and width >= 3 and width <= 7 then
+          kind = tag
+        end
+      end
+    end
+    if not kind then rare = true break end
+    local raw = pcall('GET', KEYS[i])
+    local state, life, reply, refusal
+    if kind == 66 then
+      local q, r, oldq, oldr = costq, costr, 0, 0
+      if raw then
+        if #raw ~= 30 then rare = true break end
+        local tag0, last, q0, r0, w0, l0 = unpack('>BI7I7I4I7I4', raw)
+        if tag0 ~= 66 or last > now or w0 ~= w or l0 ~= l or r0 >= l or q0 + r0 == 0
+          or q0 > fullq or q0 == fullq and r0 > fullr then
+          rare = true
+          break
+        end
+        q0 = q0 - (now - last)
+        if q0 >= 0 then
+          oldq, oldr = q0, r0
+          q, r = q + q0, r + r0
+          if r >= l then
+            q, r = q + 1, r - l
+          end
+        end
+      end
+      if q > fullq or q == fullq and r > fullr then
+        refusal = pack('>BI7I4', 98, q, r)
+      else
+        state, life = pack('>BI7I7I4I7I4', 66, now, q, r, w, l), r > 0 and q + 1 or q
+        reply = r > 0 and state or q
+        if all then free[i], rest[i] = oldq, oldr end
+      end
+    elseif kind == 70 then
+      local start, used = now, 0
+      if raw then
+        if #raw ~= 12 then rare = true break end
+        local tag0
+        tag0, start, used = unpack('>BI7I4', raw)
+        if tag0 ~= 70 or start > now or used < 1 or used > 1073741824 then rare = true break end
+        if now - start >= window then
+          start, used = now, 0
+        end
+      end
+      local left = start + window - now
+      if used + cost > limit then
+        refusal = pack('>BI4I7I7', 119, used, left, left)
+      else
+        state, life = pack('>BI7I4', 70, start, used + cost), left
+        reply = pack('>BI4I7', 87, used + cost, left)
+        if all then free[i], rest[i] = used, used > 0 and left or 0 end
+      end
+    else
+      local size, entry = width + 2, '>I' .. width .. 'I2'
+      local used, last, sum, before, body, gap = 0, 0, 0, 0, '', 0
+      if raw then
+        if #raw < 11 then rare = true break end
+        local tag0, width0, newest
+        tag0, width0, newest, before = unpack('>BBI7I2', raw)
+        local count = (#raw - 11) / size
+        if tag0 ~= 76 or width0 ~= width or newest > now or count < 1 or count > 4096 or count % 1 > 0 then
+          rare = true
+          break
+        end
+        local modulus = 256 ^ width
+        if modulus > 4503599627370496 then modulus = 4503599627370496 end
+        last, sum = unpack(entry, raw, 12 + (count - 1) * size)
+        used = sum >= before and sum - before or sum - before + 65536
+        if last >= modulus or used < count or used > 4096 then rare = true break end
+        gap = now - newest
+        -- The first entry that counts: the least one whose age is below the window.
+        local first, high = 1, count
+        while first <= high do
+          local middle = (first + high - (first + high) % 2) / 2
+          local age = last - unpack(entry, raw, 12 + (middle - 1) * size)
+          if age < 0 then age = age + modulus end
+          if gap + age < window then high = middle - 1 else first = middle + 1 end
+        end
+        if first > 1 then
+          local _
+          _, before = unpack(entry, raw, 12 + (first - 2) * size)
+          used = sum >= before and sum - before or sum - before + 65536
+        end
+        if used + cost > limit then
+          -- The last entry that has to go: the least one with enough units up to it.
+          local excess, low = used + cost - limit, first
+          high = count
+          while low <= high do
+            local middle = (low + high - (low + high) % 2) / 2
+            local _, upto = unpack(entry, raw, 12 + (middle - 1) * size)
+            local units = upto >= before and upto - before or upto - before + 65536
+            if units >= excess then high = middle - 1 else low = middle + 1 end
+          end
+          local age = last - unpack(entry, raw, 12 + (low - 1) * size)
+          if age < 0 then age = age + modulus end
+          refusal = pack('>BI4I7I7', 119, used, window - gap, window - gap - age)
+        elseif used > 0 then
+          -- Entries of one instant are one.
+          body = raw:sub(12 + (first - 1) * size, gap == 0 and -1 - size or -1)
+          last = math.fmod(last + gap, modulus)
+        else
+          last, sum, before = 0, 0, 0
+        end
+      end
+      if not refusal then
+        state = pack('>BBI7I2', 76, width, now, before) .. body .. pack(entry, last, math.fmod(sum + cost, 65536))
+        life, reply = window, used + cost
+        if all then free[i], rest[i] = used, used > 0 and window - gap or 0 end
+      end
+    end
+    if all then
+      admitted = admitted and not refusal
+      free[i], charged[i], states[i], lives[i] = refusal or free[i], reply, state, life
+    else
+      if state then call('SET', KEYS[i], state, 'PX', format(life < 2147483647000 and '%d' or '%.0f', math.ceil(life / 1000))) end
+      if not many then return reply or refusal end
+      charged[i] = reply or refusal
+    end
+  until true
+    if rare then
+      if not many then break end
+      rare, charged[i] = false, false
+    end
+  end
+  if not rare then
+    if not all then return charged end
+    for i = 1, admitted and 0 or #KEYS do
+      if rest[i] then
+        free[i] = ARGV[i]:byte() == 66 and pack('>BI7I4', 97, free[i], rest[i]) or pack('>BI4I7', 118, free[i], rest[i])
+      end
+    end
+    if not admitted then return free end
+    for i = 1, #KEYS do
+      local life = lives[i]
+      call('SET', KEYS[i], states[i], 'PX', format(life < 2147483647000 and '%d' or '%.0f', math.ceil(life / 1000)))
+    end
+    return charged
+  end
+  local full = {}
+  for i = 1, #ARGV do
+    local arg = ARGV[i]
+    local name = arg:byte() == 66 and 'bucket' or arg:byte() == 70 and 'fixed' or arg:byte() == 76 and 'log'
+    if not name or #arg ~= (name == 'bucket' and 53 or name == 'fixed' and 20 or 21) then
+      error("RATELIMIT ARGV[" .. i .. "] is not a limit of its kind", 0)
+    end
+    local limit, window, capacity, cost = unpack('>I4I7I4I4', arg, #arg - 18)
+    local n = #full
+    full[n + 1], full[n + 2], full[n + 3], full[n + 4], full[n + 5], full[n + 6] = name, limit, window, capacity, cost, 0
+  end
+  ARGV = full
+end
+-- This is the second part of one script: the header, and the algorithms that most
+-- policies use, with whatever they are used with. holds.lua begins what has the others,
+-- and decide.lua is what is run.
 --
 -- KEYS[i]  the state of the i-th limit; all keys are in one hash slot.
 -- ARGV     six for each key: algorithm, limit, window in microseconds, capacity (a
@@ -15,11 +227,17 @@
 -- Reply    four integers for each key: 1 if this limit admits the call, else 0;
 --          the greatest cost it would admit now; after how many microseconds it
 --          would admit this cost or, if it does, how long the call waits for its
---          turn; after how many its state is as new.
+--          turn; after how many its state is as new. Then one more for each
+--          limit with locks, sliding window and bucket with a warmup: for how many
+--          the key stays locked; 0 where the state is of another window or pace,
+--          and what was said of times holds for now only; else 2^53. And a 0 at the end
+--          if a key has calls ahead, which others may cancel.
 --
--- If ARGV[1] is 'reserve', all that was said of ARGV follows, and of the reply, the
--- time of the decision for each key. If it is 'end', ARGV tells what becomes of calls
--- that were admitted; see ends.lua.
+-- If ARGV[1] is 'reserve', all that was said of ARGV follows, and the reply ends with
+-- the time of the decision for each key in place of those and, if one has calls ahead,
+-- then after how many microseconds its state would be as new without them. If it is 'end', ARGV tells what becomes of calls
+-- that were admitted; see ends.lua. If it is 'book', the call is reserved, and if it is
+-- 'cancel', it will not come; see ahead.lua.
 --
 -- Times are microseconds. All numbers are integers below 2^53, which a Lua number
 -- holds exactly, and so are their products, under the bounds checked below.
@@ -32,9 +250,6 @@ local MAX_LIMIT = 1073741824
 local MAX_LOG_LIMIT = 4096
 local MAX_WINDOW = 316224000000000
 local EXACT = 9007199254740992
-
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
 
 local function complain(text)
   error('RATELIMIT ' .. text, 0)
@@ -58,6 +273,18 @@ local function settle(op, last)
   end
   return last
 end
+
+-- A blocked key. State: X, until when (7 bytes), and the state of the limit, or
+-- nothing. Returns the latter, and makes op.till the time if it has not come.
+local function unblock(op, raw)
+  if #raw < 8 then foreign(op) end
+  local till = unpack('>I7', raw, 2)
+  if till > now then op.till = till end
+  return #raw > 8 and raw:sub(9)
+end
+
+local BLOCKED, BOOKED = 88, 82 -- X, and R: see ahead.lua
+local MAX_AHEAD = 1000
 
 local algorithms = {}
 
@@ -411,6 +638,11 @@ local function changeHolds(r, format, f)
   r.holds = table.concat(all)
 end
 
+-- lapse puts r back to the time of its lock, if nothing else is recorded any more.
+local function lapse(op, rule, r)
+  if r.locks > 0 and not r.ahead and rule.clear(op, r) == -NEVER then r.last = r.locked end
+end
+
 local build = {} -- functions that make the rules, as few calls need more than one
 
 -- A counting rule has used(op, r), and compares it with the capacity.
@@ -551,6 +783,70 @@ build['fixed+'] = function()
   return rule
 end
 
+-- The same for keys of plain.lua that have calls ahead: its states, by the rules of
+-- records.
+build.fixed = function()
+  local rule = build['fixed+']()
+  rule.letter = 'F'
+
+  function rule.decode(op, raw)
+    if #raw ~= 12 then foreign(op) end
+    local start, used = unpack('>I7I4', raw, 2)
+    if start >= EXACT or used < 1 or used > MAX_LIMIT then foreign(op) end
+    return {last = start, base = start, used = used, holds = '', rest = '', size = 19, locks = 0}
+  end
+
+  function rule.encode(r)
+    return 'F' .. pack('>I7I4', r.base, min(r.used, MAX_LIMIT)) -- which no limit exceeds
+  end
+  return rule
+end
+
+build.log = function()
+  local rule = build['log+']()
+  rule.letter = 'L'
+
+  function rule.decode(op, raw)
+    if #raw < 11 then foreign(op) end
+    local width, newest, sum = unpack('>BI7I2', raw, 2)
+    if width < 3 or width > 7 or newest >= EXACT then foreign(op) end
+    local format, size, modulus = '>I' .. width .. 'I2', width + 2, min(256 ^ width, EXACT / 2)
+    local count = (#raw - 11) / size
+    if count < 1 or count > MAX_LOG_LIMIT or count ~= floor(count) then foreign(op) end
+    local last = unpack(format, raw, #raw - size + 1)
+    if last >= modulus then foreign(op) end
+    local all, total = {}, 0
+    for p = 12, #raw, size do
+      local time, upto = unpack(format, raw, p)
+      local age = last - time
+      if age < 0 then age = age + modulus end
+      total = total + (upto >= sum and upto - sum or upto - sum + 65536)
+      sum = upto
+      all[#all + 1] = pack('>I7I7', newest - age, total)
+    end
+    if total < count or total > MAX_LOG_LIMIT then foreign(op) end
+    return {last = newest, used = 0, holds = '', rest = table.concat(all), size = 19, locks = 0, window = op.window}
+  end
+
+  -- What is older than the window goes, and units that are more than any limit.
+  function rule.encode(r)
+    local newest, top = unpack('>I7I7', r.rest, #r.rest - 13)
+    local before, oldest, all, width = r.used, nil, {}, 3
+    while 256 ^ width <= r.window do width = width + 1 end
+    for p = 1, #r.rest, 14 do
+      local at, sum = unpack('>I7I7', r.rest, p)
+      if newest - at >= r.window or top - sum >= MAX_LOG_LIMIT then
+        before = sum
+      else
+        if not oldest then oldest, before = at, max(before, top - MAX_LOG_LIMIT) end
+        all[#all + 1] = pack('>I' .. width .. 'I2', at - oldest, sum - before)
+      end
+    end
+    return 'L' .. pack('>BI7I2', width, newest, 0) .. table.concat(all)
+  end
+  return rule
+end
+
 -- A fixed window on the calendar, from r.base to r.part. All holds are of it.
 build.aligned = function()
   local rule = counting {letter = 'a', fields = {'base', 'used', 'part'}}
@@ -606,7 +902,7 @@ end
 -- charged, of parts as long as r.length that are numbered from r.base on; r.rest
 -- holds the units of each (4 bytes), by number modulo r.count.
 build.sliding = function()
-  local rule = counting {letter = 's', fields = {'base', 'part', 'length', 'count'}}
+  local rule = counting {letter = 's', fields = {'base', 'part', 'length', 'count'}, restates = true}
 
   local function units(r, part)
     return (unpack('>I4', r.rest, fmod(part, r.count) * 4 + 1))
@@ -631,10 +927,10 @@ build.sliding = function()
   end
 
   function rule.used(op, r)
-    if not r.sum then
+    if not r.sum or r.summed ~= op.t then
       local used = 0
       each(op, r, function(_, n) used = used + n end)
-      r.sum = used
+      r.sum, r.summed = used, op.t
     end
     return r.sum
   end
@@ -683,6 +979,7 @@ build.sliding = function()
   -- What counted in parts of another length counts as charged now.
   function rule.adopt(op, r)
     if r.length == op.length and r.count == op.count then return end
+    op.restated = true
     local used, cost = rule.used(op, r), op.cost
     r.rest, r.holds, r.length, r.count, r.sum = '', '', op.length, op.count, nil
     if used > 0 then
@@ -872,8 +1169,13 @@ build.bucket = function()
   function rule.encode(r)
     local q, m = muldiv(r.used, r.window, r.limit)
     local p = m + r.part
-    local rest = fmod(p, r.limit)
-    return 'B' .. pack('>I7I7I4I7I4', r.last, min(q + (p - rest) / r.limit, MAX_WINDOW), rest, r.window, r.limit)
+    local rest, window, limit = fmod(p, r.limit), r.window, r.limit
+    q = min(q + (p - rest) / limit, MAX_WINDOW)
+    if r.lowest then
+      local g = gcd(window, limit)
+      if fmod(rest, g) == 0 then rest, window, limit = rest / g, window / g, limit / g end
+    end
+    return 'B' .. pack('>I7I7I4I7I4', r.base, q, rest, window, limit)
   end
   return rule
 end
@@ -991,6 +1293,11 @@ build.leaky = function()
     write(r, all)
   end
 
+  -- A call whose turn has come has left.
+  function rule.cancel(op, r, p)
+    if op.t < time(r, (hold(r, p))) then rule.leave(r, p, op.t) end
+  end
+
   function rule.leave(r, p, t)
     rule.giveBack(nil, r, p)
     if idle(r, t) then return end
@@ -1008,20 +1315,34 @@ build.leaky = function()
     write(r, all)
   end
 
+  -- For how long the unit at the head would have been served at the pace of op: for as
+  -- much of its time as it was. If it was given back, the next one begins.
+  local function served(op, r)
+    local first = serving(r, op.t)
+    for _, h in ipairs(holes(r)) do
+      if h[1] <= first and first < h[2] then return 0 end
+    end
+    local _, done = muldiv(max(op.t - r.base, 0), r.den, r.num)
+    local num, den = pace(op.window, op.limit)
+    return floor((muldiv(done, num, r.num)) / den)
+  end
+
   -- A queue whose pace has changed begins anew with what is in it.
   function rule.adopt(op, r)
     if r.window == op.window and r.limit == op.limit then return end
     local inside = rule.used(op, r)
+    local base = inside > 0 and op.t - served(op, r) or op.t
     rule.prepare(op, r)
     r.rest, r.holds = '', ''
-    r.base, r.used, r.last = op.t, inside, op.t
+    r.base, r.used, r.last = base, inside, op.t
+    lapse(op, rule, r)
   end
   return rule
 end
 
 -- A token bucket with a warmup (paced.go).
 build.warm = function()
-  local rule = {letter = 'w', fields = {'base', 'part', 'used', 'frac', 'window', 'limit'}}
+  local rule = {letter = 'w', fields = {'base', 'part', 'used', 'frac', 'window', 'limit'}, restates = true}
 
   local function up(whole, part)
     return part > 0 and whole + 1 or whole
@@ -1077,6 +1398,7 @@ build.warm = function()
 
   function rule.adopt(op, r)
     if r.window == op.window and r.limit == op.limit then return end
+    op.restated = true
     local num, den = pace(r.window, r.limit)
     if free(op, r) then
       r.used, r.frac = cold(op, r, den)
@@ -1190,6 +1512,237 @@ build.quota = function()
   return rule
 end
 
+-- Calls that were reserved (ahead.go). What they take counts from when they were
+-- reserved, and is charged when their time has come.
+--
+-- ARGV     'book', 8 bytes that name the call, for how many microseconds it can wait,
+--          for each key how many can be ahead of it, and then what plain.lua describes.
+--          The reply has four numbers for each key: of a limit that admits the call,
+--          the third is after how long it comes, and of one that does not, for how long
+--          it keeps the call from being reserved.
+--          'cancel', the 8 bytes, and the same, for a call that will not come.
+--
+-- A key with calls ahead. State: R, the latest time (7 bytes), the number of calls (2),
+-- then of each, by their times, its id (8), time (7), cost (4), limit (4) and capacity
+-- (4); and the state of the limit, or nothing. When the last of them has come, the next
+-- charge leaves the latter only. A block is before all of it.
+--
+-- In a state r, they are the tables in r.ahead from r.first on, and r.booked the sum of
+-- their costs. They do not change, as copies of r share them.
+
+-- Returns the state of the limit, the latest time, the calls, and the sum of their costs.
+local function unbook(op, raw)
+  if #raw < 10 then foreign(op) end
+  local last, n = unpack('>I7I2', raw, 2)
+  if n < 1 or #raw < 10 + 27 * n or last >= EXACT then foreign(op) end
+  local all, booked, before = {}, 0, last
+  for i = 1, n do
+    local p = 27 * i - 16
+    local b = {id = raw:sub(p, p + 7)}
+    b.t, b.cost, b.limit, b.capacity = unpack('>I7I4I4I4', raw, p + 8)
+    if b.t < before or b.t >= EXACT or b.cost < 1 or b.cost > MAX_LIMIT then foreign(op) end
+    all[i], booked, before = b, booked + b.cost, b.t
+  end
+  return #raw > 10 + 27 * n and raw:sub(11 + 27 * n), last, all, booked
+end
+
+-- Others are charged at once: they take a turn in a queue, or a place.
+local function comesAhead(rule)
+  local letter = rule.letter
+  return letter ~= 'q' and letter ~= 'c' and letter ~= 't'
+end
+
+local function copy(t)
+  local c = {}
+  for k, v in pairs(t) do c[k] = v end
+  return c
+end
+
+-- Charges a state, which may be blank.
+local function charge(op, rule, r, id)
+  if r.blank and rule.letter ~= 'w' then -- which is cold while it is blank
+    if rule.begin then rule.begin(op, r) end
+    r.blank = nil
+  end
+  rule.charge(op, r, id)
+  r.blank = nil
+end
+
+-- Makes a, a copy of op, ask for what was reserved.
+local function asFor(op, a, b)
+  a.t, a.cost = b.t, b.cost
+  if op.dynamic then a.limit, a.capacity = b.limit, b.capacity end
+end
+
+-- Charges what was reserved for t or before. A copy of op may be there to be changed.
+local function due(op, rule, r, t, a)
+  local all = r.ahead
+  if not all or all[r.first].t > t then return end
+  a = a or copy(op)
+  local i = r.first
+  while all[i] and all[i].t <= t do
+    asFor(op, a, all[i])
+    if rule.adopt and not r.blank then rule.adopt(a, r) end
+    charge(a, rule, r)
+    r.booked, i = r.booked - all[i].cost, i + 1
+  end
+  r.first = i
+  if not all[i] then r.ahead = nil end
+end
+
+-- The cost if what is reserved counts as charged. It is above the capacity if op has to
+-- wait for that: costs do not add up in a bucket with a warmup.
+local function beside(op, rule, r)
+  if not r.ahead then return op.cost end
+  if rule.letter == 'w' then return op.cost > 0 and op.capacity + 1 or 0 end
+  return op.cost + r.booked
+end
+
+local function fits(op, rule, r)
+  local cost = beside(op, rule, r)
+  return (cost == op.cost or cost <= op.capacity) and rule.admits(op, r, cost)
+end
+
+-- After how long, but at least from, op is admitted beside what is reserved. EXACT
+-- stands for never.
+local function earliest(op, rule, r, from)
+  if from == 0 and not r.ahead then
+    return rule.admits(op, r, op.cost) and 0 or rule.wait(op, r)
+  end
+  local later, a, scratch, t = copy(r), copy(op), copy(op), op.t + from
+  if later.blank and op.initial and op.initial ~= 0 then
+    rule.begin(op, later)
+    later.blank = nil
+  end
+  while true do
+    due(op, rule, later, t, scratch)
+    local next = later.ahead and later.ahead[later.first].t or math.huge
+    a.t, a.cost = t, op.cost
+    local cost = beside(a, rule, later)
+    if cost == op.cost or cost <= op.capacity then
+      if rule.admits(a, later, cost) then return t - op.t end
+      a.cost = cost
+      next = min(next, t + rule.wait(a, later))
+    end
+    if next >= NEVER or next <= t then return EXACT end
+    t = next
+  end
+end
+
+-- Has r charged as op says at a time, after all others of that time.
+local function book(op, r, t, id)
+  local all, own = {}, {id = id, t = t, cost = op.cost, limit = op.limit, capacity = op.capacity}
+  for i = r.first or 1, r.ahead and #r.ahead or 0 do
+    local b = r.ahead[i]
+    if own and b.t > t then
+      all[#all + 1], own = own, nil
+    end
+    all[#all + 1] = b
+  end
+  all[#all + 1] = own
+  r.booked = (r.ahead and r.booked or 0) + op.cost
+  r.ahead, r.first = all, 1
+end
+
+-- Which of the calls ahead will be admitted at their times if one, at skip, does not come.
+local function stands(op, rule, r, skip)
+  local later, a, admitted = copy(r), copy(op), {}
+  later.ahead = nil
+  for i = r.first, #r.ahead do
+    if i ~= skip then
+      asFor(op, a, r.ahead[i])
+      admitted[i] = rule.admits(a, later, a.cost)
+      charge(a, rule, later)
+    end
+  end
+  return admitted
+end
+
+-- Takes out a call that is ahead, and returns whether it did. It does not if one after
+-- it would not be admitted at its time then, because a window would begin at another
+-- time, or a bucket be colder.
+local function unbooked(op, rule, r, id)
+  local i = r.first
+  while r.ahead[i] and r.ahead[i].id ~= id do i = i + 1 end
+  if not r.ahead[i] then return false end
+  local with, without = stands(op, rule, r), stands(op, rule, r, i)
+  for j = i + 1, #r.ahead do
+    if with[j] and not without[j] then return false end
+  end
+  local all = {}
+  for j = r.first, #r.ahead do
+    if j ~= i then all[#all + 1] = r.ahead[j] end
+  end
+  r.booked = r.booked - r.ahead[i].cost
+  r.ahead, r.first = #all > 0 and all or nil, 1
+  return true
+end
+
+-- After how long the limit of op would admit the call if there were no other. It sees
+-- to op.allowed and op.late as schedule says.
+local function alone(op, within, most)
+  local rule, r, wait, late = op.rule, op.record, 0, 0
+  if rule.letter == 'q' then
+    wait = rule.delay(op, r)
+    if not op.allowed then late = op.retry end
+  elseif not op.allowed then
+    if not comesAhead(rule) then return 0 end
+    wait = earliest(op, rule, r, 0)
+    late = op.opensTo(within)
+    if r.ahead and #r.ahead - r.first + 1 >= most then late = max(late, r.ahead[r.first].t - op.t) end
+  end
+  if wait > within then late = max(late, wait < EXACT and wait - within or EXACT) end
+  op.allowed = late == 0
+  if late > 0 then op.late = late end
+  return wait
+end
+
+-- Sees to them of a call that comes after wait, because one of the limits admits it no
+-- earlier.
+local function together(op, wait)
+  local rule, r, late = op.rule, op.record, 0
+  if rule.letter == 'c' then
+    if wait >= op.window then late = wait - op.window + 1 end -- the place would be lost before
+  elseif rule.letter == 'q' then
+    if rule.delay(op, r) ~= wait then late = wait end -- a turn cannot be put off
+  elseif op.alone < wait and op.opens() == 0 then
+    local later = earliest(op, rule, r, wait)
+    if later ~= wait then late = later end -- since what is reserved is ahead of it
+  end
+  if late > 0 then op.allowed, op.late = false, max(late, op.late or 0) end
+end
+
+-- Returns whether a call is granted that can wait for within, and after how long it
+-- comes: when all limits that are enforced admit it. Of those that keep it from that,
+-- op.allowed is not set, and op.late, if it is, says after how long they do not.
+local function schedule(ops, within, most, admitted)
+  local queued = false
+  for _, op in ipairs(ops) do
+    op.comes = comesAhead(op.rule)
+    queued = queued or op.rule.letter == 'q'
+  end
+  if admitted and not queued then return true, 0 end
+  local granted, wait = true, 0
+  for i, op in ipairs(ops) do
+    if not op.shadow then
+      op.alone = alone(op, within, most[i])
+      wait = max(wait, op.alone)
+      granted = granted and op.allowed
+    end
+  end
+  for _, op in ipairs(ops) do
+    if op.cost == 0 or wait >= NEVER then
+      granted = granted and (op.allowed or op.shadow)
+    elseif not op.shadow then
+      together(op, wait)
+      granted = granted and op.allowed
+    elseif op.comes then
+      op.allowed = op.opens() == 0 and earliest(op, op.rule, op.record, wait) == wait
+    end
+  end
+  return granted, wait
+end
+
 -- A state of records: the rule's letter, how many locks are remembered (1 byte)
 -- and, if there are any, when the latest began and ends (7 and 7); the latest time
 -- (7), the rule's fields (7 each), the number of bytes of holds (4), the holds, and
@@ -1239,11 +1792,29 @@ local function encode(rule, r)
 end
 
 local function clears(op, rule, r)
+  if r.ahead then
+    r = copy(r)
+    due(op, rule, r, math.huge)
+  end
   local at = rule.clear(op, r)
   if r.locks and r.locks > 0 then
-    at = max(at, r.unlock + (#op.locks > 1 and op.window or 0))
+    -- See clearsAside in record.go.
+    at = max(at, r.unlock + ((#op.locks > 1 or op.initial and op.initial ~= 0) and op.window or 0))
   end
   return at
+end
+
+local function encodeAll(op, rule, r)
+  if not r.ahead then return r.blank and '' or encode(rule, r) end
+  local parts = {'R' .. pack('>I7I2', r.last, #r.ahead - r.first + 1)}
+  for i = r.first, #r.ahead do
+    local b = r.ahead[i]
+    parts[#parts + 1] = b.id .. pack('>I7I4I4I4', b.t, b.cost, b.limit, b.capacity)
+  end
+  if not r.blank and (r.locks and r.locks > 0 or rule.clear(op, r) > -NEVER) then
+    parts[#parts + 1] = encode(rule, r)
+  end
+  return table.concat(parts)
 end
 
 local function shift(op, rule, r, by)
@@ -1252,6 +1823,14 @@ local function shift(op, rule, r, by)
   if r.locks and r.locks > 0 then r.locked, r.unlock = r.locked - by, r.unlock - by end
   if rule.times then
     changeHolds(r, '>I7I4', function(at, units) return at - by, units end)
+  end
+  if r.ahead then
+    local all = {}
+    for i = r.first, #r.ahead do
+      local b = r.ahead[i]
+      all[#all + 1] = {id = b.id, t = b.t - by, cost = b.cost, limit = b.limit, capacity = b.capacity}
+    end
+    r.ahead, r.first = all, 1
   end
   if rule.shift then rule.shift(op, r, by) end
 end
@@ -1267,27 +1846,49 @@ local function ruleOf(op)
   return rule
 end
 
+-- The state of a key of which nothing is known.
+local function blank(op, rule)
+  local r = {blank = true, last = 0, base = -NEVER, used = 0, part = 0, frac = 0, window = op.window, limit = op.limit,
+    length = op.length, count = op.count, locks = 0, holds = '', rest = '', size = rule.level and 33 or 19}
+  if rule.prepare then rule.prepare(op, r) end
+  return r
+end
+
+-- Returns the state that raw holds now, and makes op.t the time to decide at.
+local function recall(op, rule, raw)
+  local last, all, booked
+  if raw and raw:byte() == BOOKED then raw, last, all, booked = unbook(op, raw) end
+  local r = raw and decode(op, rule, raw)
+  op.t = now
+  if all then
+    r = r or blank(op, rule)
+    r.last, r.ahead, r.first, r.booked = max(r.last, last), all, 1, booked
+  elseif r and now >= clears(op, rule, r) then
+    r = nil
+  end
+  if r and r.last > now then
+    if r.last - now > op.window then
+      shift(op, rule, r, r.last - now)
+      op.moved = true
+    else
+      op.t = r.last
+    end
+  end
+  if all then
+    due(op, rule, r, now)
+    if not r.ahead and now >= clears(op, rule, r) then r = nil end
+  end
+  if r and not r.blank and rule.adopt then rule.adopt(op, r) end
+  r = r or blank(op, rule)
+  r.lowest = op.algorithm == 'bucket' and not op.dynamic
+  return r
+end
+
 -- Has op find in raw what it decides on, as algorithms of plain.lua do.
 local function load(op, raw)
   local rule = ruleOf(op)
-  local r = raw and decode(op, rule, raw)
-  op.t = now
-  if r and now >= clears(op, rule, r) then r = nil end
-  if r then
-    if r.last > now then
-      if r.last - now > op.window then
-        shift(op, rule, r, r.last - now)
-        op.moved = true
-      else
-        op.t = r.last
-      end
-    end
-    if rule.adopt then rule.adopt(op, r) end
-  else
-    r = {blank = true, last = 0, base = -NEVER, used = 0, part = 0, frac = 0, window = op.window, limit = op.limit,
-      length = op.length, count = op.count, locks = 0, holds = '', rest = '', size = rule.level and 33 or 19}
-    if rule.prepare then rule.prepare(op, r) end
-  end
+  local r = recall(op, rule, raw)
+  op.rule, op.record = rule, r
 
   local function locked()
     return r.locks and r.locks > 0 and op.t < r.unlock
@@ -1300,24 +1901,58 @@ local function load(op, raw)
     end
   end
 
+  -- For how long the key is refused whatever is left of it.
+  function op.opens()
+    return max(locked() and r.unlock - op.t or 0, op.till and op.till - now or 0)
+  end
+
+  -- For how long it is so to a call that can wait for within.
+  function op.opensTo(within)
+    local w = op.opens()
+    if w == 0 or not r.ahead then return w end
+    local e = earliest(op, rule, r, w)
+    return e < EXACT and max(w, e - within) or e
+  end
+
   local function wait()
-    local w = locked() and r.unlock - op.t or 0
-    if not rule.admits(op, r, op.cost) then w = max(w, rule.wait(op, r)) end
+    local w = op.opens()
+    if r.ahead then
+      -- See outcomeRecord in record.go.
+      w = earliest(op, rule, r, w)
+    elseif not fits(op, rule, r) then
+      w = max(w, earliest(op, rule, r, 0))
+    end
+    if op.dynamic and (r.ahead or not r.blank) then
+      -- It is as new by the limit of the call that was charged.
+      local clear = max(clears(op, rule, r) - op.t, op.till and op.till - now or 0)
+      if clear < w and fits(op, rule, blank(op, rule)) then w = clear end
+    end
     return min(w, EXACT)
   end
 
-  op.allowed = op.ending or not locked() and rule.admits(op, r, op.cost)
-  if not op.allowed then
+  op.allowed = op.ending or not op.till and not locked() and fits(op, rule, r)
+  if not op.allowed and op.reserves and comesAhead(rule) then
+    op.wait = wait -- which takes its time, and is rarely asked for
+  elseif not op.allowed then
     op.retry = wait()
   elseif rule.delay then
     op.delay = rule.delay(op, r)
   end
 
   function op.charge()
-    local was = r.blank
-    if not (was and rule.letter == 'w') then open() end -- which is cold while it is blank
-    rule.charge(op, r, op.id)
-    r.blank = nil
+    charge(op, rule, r, op.id)
+  end
+
+  -- Charges what comes after d.
+  function op.book(d, id)
+    if op.initial and op.initial ~= 0 then open() end
+    r.last = max(r.last, op.t)
+    book(op, r, op.t + d, id)
+  end
+
+  -- After how long what was charged so far is gone.
+  function op.clears()
+    return r.blank and 0 or min(max(rule.clear(op, r) - op.t, 0), EXACT)
   end
 
   -- Does to the key what a refusal does, and returns whether that is anything.
@@ -1337,15 +1972,27 @@ local function load(op, raw)
   end
 
   function op.remaining()
-    return locked() and 0 or rule.remaining(op, r)
+    if locked() then return 0 end
+    local n = rule.remaining(op, r)
+    if not r.ahead then return n end
+    return rule.letter == 'w' and 0 or max(n - r.booked, 0)
+  end
+
+  if #op.locks > 0 or rule.restates then
+    function op.lasts()
+      if op.till then return op.till - now end
+      if op.restated then return 0 end
+      if #op.locks == 0 then return EXACT end
+      return locked() and min(r.unlock - op.t, EXACT) or 0
+    end
   end
 
   function op.reset()
-    return r.blank and 0 or min(max(clears(op, rule, r) - op.t, 0), EXACT)
+    return r.blank and not r.ahead and 0 or min(max(clears(op, rule, r) - op.t, 0), EXACT)
   end
 
   function op.encode()
-    return encode(rule, r)
+    return encodeAll(op, rule, r)
   end
 end
 
@@ -1394,7 +2041,7 @@ local function flagged(op, flags)
   local peek = bit(flags, 2)
   op.charges = not peek and op.cost > 0
   op.changes = op.charges or bit(flags, 16) and op.cost > 0
-  op.locking, op.ends = not bit(flags, 8), bit(flags, 32)
+  op.dynamic, op.locking, op.ends = bit(flags, 4), not bit(flags, 8), bit(flags, 32)
 end
 
 -- Reads what there is to know of op, from the a-th argument on, and returns the
@@ -1426,7 +2073,7 @@ local function read(op, a, flags)
     op.from, op.reset = integer(a + 6, 0, EXACT), integer(a + 7, 0, EXACT)
     return a + 8
   end
-  if not build[name] then
+  if not build[name] or name == 'log' or name == 'fixed' then
     complain('ARGV[' .. a .. '] is not an algorithm')
   end
   op.run = load
@@ -1439,9 +2086,7 @@ local endings = {}
 
 function endings.back(op, rule, r, p)
   rule.giveBack(op, r, p)
-  if r.locks > 0 and rule.clear(op, r) == -NEVER then
-    r.last = r.locked -- nothing else is recorded
-  end
+  lapse(op, rule, r)
 end
 
 function endings.keep(_, _, r, p)
@@ -1456,11 +2101,24 @@ function endings.leave(_, rule, r, p)
   if rule.leave then rule.leave(r, p, now) end
 end
 
+-- Of a call that was reserved, and charged at once: a place, or a turn in a queue.
+function endings.cancel(op, rule, r, p)
+  if rule.cancel then rule.cancel(op, r, p) else rule.giveBack(op, r, p) end
+end
+
 function endings.renew(op, rule, r, p)
   if rule.renew then rule.renew(op, r, p) end
 end
 
+-- A blocked key stays so.
+local function blocked(op, state)
+  return op.till and 'X' .. pack('>I7', op.till) .. state or state
+end
+
 local function write(op, state, ttl)
+  if op.till then
+    state, ttl = blocked(op, ttl > 0 and state or ''), max(ttl, op.till - now)
+  end
   if ttl > 0 then
     redis.call('SET', KEYS[op.number], state, 'PX', string.format('%.0f', ceil(min(ttl, EXACT) / 1000)))
   else
@@ -1502,11 +2160,20 @@ function undo.log(op, raw)
   return latest and 'L' .. pack('>BI7I2', width, latest, before) .. table.concat(all) or ''
 end
 
--- If the bucket may have been full since, the charge has refilled.
+-- The debt was op.reset at op.from, less a part of a microsecond, and until the last
+-- charge at least what was left of that. So much of it can go as if it had never been
+-- charged: with more, the bucket would have been full in between, and what others were
+-- charged after that would go as well. Nor is it known what became of it where the pace
+-- has changed.
 function undo.bucket(op, raw)
   local time, q, r, w, l = unpack('>I7I7I4I7I4', raw, 2)
-  if #raw ~= 30 or w < 1 or l < 1 or time < op.from or max(now, time) >= op.from + op.reset then return end
+  if #raw ~= 30 or w < 1 or l < 1 then return end
+  local g, g0, passed = gcd(op.window, op.limit), gcd(w, l), time - op.from
+  if w / g0 ~= op.window / g or l / g0 ~= op.limit / g or passed < 0 or passed >= op.reset then return end
   local whole, part = muldiv(op.cost, w, l)
+  if passed > 0 and whole >= op.reset - passed - 1 then
+    whole, part = op.reset - passed - 1, 0
+  end
   q, r = q - whole, r - part
   if r < 0 then q, r = q - 1, r + l end
   if q < 0 or q + r == 0 then return '' end
@@ -1516,12 +2183,21 @@ end
 local letters = {fixed = 'F', log = 'L', bucket = 'B'}
 
 function endings.undo(op, raw)
+  local before = ''
+  if raw:byte() == BOOKED then
+    local inner = unbook(op, raw)
+    if not inner then return end
+    before, raw = raw:sub(1, -1 - #inner), inner
+  end
   if #raw < 12 or raw:sub(1, 1) ~= letters[op.algorithm] then return end
   local state = undo[op.algorithm](op, raw)
-  if state == '' then
+  -- What comes ahead may depend on when a window began.
+  if state == '' and before ~= '' and op.algorithm == 'fixed' then return end
+  if state then state = before .. state end
+  if state == '' and not op.till then
     redis.call('DEL', KEYS[op.number])
   elseif state then
-    redis.call('SET', KEYS[op.number], state, 'KEEPTTL') -- which is long enough for less
+    redis.call('SET', KEYS[op.number], blocked(op, state), 'KEEPTTL') -- which is long enough for less
   end
 end
 
@@ -1530,6 +2206,7 @@ local function finish(op)
   if type(raw) == 'table' then
     complain('KEYS[' .. op.number .. ']: ' .. raw.err)
   end
+  if raw and raw:byte() == BLOCKED then raw = unblock(op, raw) end
   if op.ending == 'charge' then
     op.cost = min(op.cost, 2 * MAX_LIMIT) -- which is above every capacity
     op.id = nil -- it is not given back
@@ -1543,13 +2220,48 @@ local function finish(op)
   if raw and op.ending == 'undo' then endings.undo(op, raw) end
   if not raw or not op.id then return end
   local rule = ruleOf(op)
-  local r = decode(op, rule, raw)
+  local r
+  if raw:byte() == BOOKED then
+    r = recall(op, rule, raw)
+  else
+    r = decode(op, rule, raw)
+    op.t = r.last > now and r.last - now <= op.window and r.last or now
+  end
   local p = find(r, op.id)
   if p then
-    op.t = r.last > now and r.last - now <= op.window and r.last or now
     endings[op.ending](op, rule, r, p)
-    write(op, encode(rule, r), clears(op, rule, r) - now)
+    write(op, encodeAll(op, rule, r), clears(op, rule, r) - now)
   end
+end
+
+-- Takes out what op was charged under an id for a time that has not come.
+local function cancel(op, id)
+  local rule = ruleOf(op)
+  if not comesAhead(rule) then
+    op.ending = 'cancel'
+    return finish(op)
+  end
+  local raw = redis.pcall('GET', KEYS[op.number])
+  if type(raw) == 'table' then
+    complain('KEYS[' .. op.number .. ']: ' .. raw.err)
+  end
+  if raw and raw:byte() == BLOCKED then raw = unblock(op, raw) end
+  if not raw or raw:byte() ~= BOOKED then return end
+  local r = recall(op, rule, raw)
+  if r.ahead and unbooked(op, rule, r, id) then
+    write(op, encodeAll(op, rule, r), clears(op, rule, r) - now)
+  end
+end
+
+-- Does so for all ops, and then says what could not be done.
+local function cancelAll(ops, id)
+  local failure
+  for _, op in ipairs(ops) do
+    local ok, err = pcall(cancel, op, id)
+    if not ok then failure = failure or err end
+  end
+  if failure then error(failure, 0) end
+  return #ops
 end
 
 -- Does what ARGV says after 'end': for each key what it says of a limit, but with
@@ -1559,7 +2271,7 @@ local function finishAll()
   local ops, a, failure = {}, 2
   for i = 1, #KEYS do
     local op = {number = i, algorithm = ARGV[a], ending = ARGV[a + 5]}
-    if op.ending ~= 'charge' and not endings[op.ending or ''] or op.ending == 'undo' and not algorithms[op.algorithm] then
+    if op.ending ~= 'charge' and not endings[op.ending or ''] or op.ending == 'cancel' or op.ending == 'undo' and not algorithms[op.algorithm] then
       complain('ARGV[' .. a + 5 .. '] is not an ending')
     end
     op.window = integer(a + 2, 1, MAX_WINDOW)
@@ -1577,26 +2289,35 @@ local function finishAll()
   return #ops
 end
 
-return read, finishAll
+return read, finishAll, load, schedule, cancelAll
 end
 
 if #KEYS == 0 then
   complain('wrong number of arguments')
 end
 
-local ops, a, more, reserves = {}, 1
+local ops, a, reserves, id, within, most, booked = {}, 1
+local read, finish, load, schedule, cancel
 if ARGV[1] == 'end' then
-  local _, finish = records()
+  read, finish = records()
   return finish()
 elseif ARGV[1] == 'reserve' then
   reserves, a = true, 2
+elseif ARGV[1] == 'book' or ARGV[1] == 'cancel' then
+  read, finish, load, schedule, cancel = records()
+  id, a = ARGV[2], 3
+  if not id or #id ~= 8 then complain('ARGV[2] is not an id') end
+  if ARGV[1] == 'book' then
+    within, most, a = integer(3, 0, MAX_WINDOW), {}, 4 + #KEYS
+    for i = 1, #KEYS do most[i] = integer(3 + i, 1, MAX_AHEAD) end
+  end
 end
 for i = 1, #KEYS do
   local op = {number = i, algorithm = ARGV[a]}
   local name, flags = op.algorithm, integer(a + 5, 0, 63)
   op.window = integer(a + 2, 1, MAX_WINDOW)
   op.shadow = fmod(flags, 2) == 1
-  if flags < 4 and algorithms[name] then
+  if flags < 4 and algorithms[name] and not id then
     op.limit = integer(a + 1, 1, name == 'log' and MAX_LOG_LIMIT or MAX_LIMIT)
     if name == 'bucket' then
       op.capacity = integer(a + 3, 1, MAX_LIMIT)
@@ -1610,8 +2331,11 @@ for i = 1, #KEYS do
     op.charges = flags < 2 and op.cost > 0
     a = a + 6
   else
-    more = more or records()
-    a = more(op, a, flags)
+    if not read then read, finish, load, schedule, cancel = records() end
+    a = read(op, a, flags)
+    if id then
+      op.run, op.locks, op.initial, op.reserves = load, op.locks or {}, op.initial or 0, true
+    end
   end
   ops[i] = op
 end
@@ -1619,25 +2343,40 @@ if a ~= #ARGV + 1 then
   complain('wrong number of arguments')
 end
 
-local admitted = true
+if id and not within then return cancel(ops, id) end
+
+local admitted, wait = true, 0
 for i = 1, #ops do
   local op = ops[i]
   local raw = redis.pcall('GET', KEYS[i])
   if type(raw) == 'table' then
     complain('KEYS[' .. i .. ']: ' .. raw.err)
   end
+  if raw and raw:byte() == BLOCKED then raw = unblock(op, raw) end
+  if raw and raw:byte() == BOOKED then
+    if not load then read, finish, load, schedule, cancel = records() end
+    op.run, op.locks, op.initial, booked = load, op.locks or {}, op.initial or 0, true
+  end
   local run = op.run or algorithms[op.algorithm]
   run(op, raw)
+  if op.till then
+    if not op.wait then op.retry = max(op.allowed and 0 or op.retry, op.till - now) end
+    op.allowed = false
+  end
   admitted = admitted and (op.allowed or op.shadow)
 end
+
+if within then admitted, wait = schedule(ops, within, most, admitted) end
 
 local reply = {}
 for i = 1, #ops do
   local op = ops[i]
   local write = admitted and op.allowed and op.charges
-  if write then
+  if write and wait > 0 and op.comes then
+    op.book(wait, id)
+  elseif write then
     op.charge()
-  else
+  elseif not op.till then
     write = op.refuse and op.refuse() or op.moved and (op.changes or op.charges)
   end
   local reset = op.reset()
@@ -1645,14 +2384,30 @@ for i = 1, #ops do
     local ttl = ceil((op.t - now + reset) / 1000)
     redis.call('SET', KEYS[i], op.encode(), 'PX', string.format('%.0f', ttl))
   end
+  if op.till then reset = max(reset, op.till - now) end
   reply[4 * i - 3] = op.allowed and 1 or 0
-  reply[4 * i - 2] = op.remaining()
+  reply[4 * i - 2] = op.till and 0 or op.remaining()
+  if within then
+    op.delay = admitted and wait or 0
+    if op.late then
+      op.retry = max(op.late, op.opensTo(within))
+    elseif not op.allowed and not op.retry then
+      op.retry = op.wait and op.wait() or 0
+    end
+    if not op.allowed and op.till then op.retry = max(op.retry, op.till - now) end
+  end
   reply[4 * i - 1] = op.allowed and (op.delay or 0) or op.retry
   reply[4 * i] = reset
 end
 if reserves then
   for i = 1, #ops do
     reply[4 * #ops + i] = ops[i].t
+    if booked then reply[5 * #ops + i] = ops[i].record and ops[i].clears() or ops[i].reset() end
   end
+elseif read and not within then
+  for i = 1, #ops do
+    if ops[i].lasts then reply[#reply + 1] = ops[i].lasts() end
+  end
+  if booked then reply[#reply + 1] = 0 end
 end
 return reply
