@@ -144,6 +144,7 @@ func TestCheckNamesTheRightThatIsMissing(t *testing.T) {
 	ctx := context.Background()
 	s := startServer(t)
 	admin := connect(t, s.addr)
+	slower := map[string][]string{"slow": {"setrange", "pttl"}, "nomget": {"mget"}}
 	for name, c := range map[string]struct {
 		rules    []any
 		problems []string
@@ -154,18 +155,29 @@ func TestCheckNamesTheRightThatIsMissing(t *testing.T) {
 		"noeval":  {[]any{"~ratelimit:*", "+evalsha", "+get", "+pttl", "+set", "+setrange", "+time", "+del", "+info"}, []string{"ACL SETUSER noeval +eval ~ratelimit:*"}, 0},
 		"nodel":   {[]any{"~ratelimit:*", "+evalsha", "+eval", "+get", "+pttl", "+set", "+setrange", "+time", "+info"}, []string{"+del ~"}, 0},
 		"notime":  {[]any{"~ratelimit:*", "+evalsha", "+eval", "+get", "+pttl", "+set", "+setrange", "+del", "+info"}, []string{"+time ~"}, 0},
-		"nosets":  {[]any{"~ratelimit:*", "+@all", "-set", "-setrange", "-evalsha"}, []string{"+set ~", "+setrange ~", "+evalsha ~"}, 0},
-		"nokeys":  {[]any{"~other:*", "+@all"}, []string{"+set ~", "+setrange ~", "+get ~", "+pttl ~", "+eval ~", "+evalsha ~", "+del ~"}, 0},
-		"nothing": {[]any{"~*", "+ping"}, []string{"+time ~", "+set ~", "+setrange ~", "+get ~", "+pttl ~", "+eval ~", "+evalsha ~", "+del ~"}, 1},
+		"nosets":  {[]any{"~ratelimit:*", "+@all", "-set", "-evalsha"}, []string{"+set ~", "+evalsha ~"}, 0},
+		"nomget":  {[]any{"~ratelimit:*", "+@all", "-mget"}, nil, 1},
+		"slow":    {[]any{"~ratelimit:*", "+evalsha", "+eval", "+get", "+set", "+time", "+del", "+info"}, nil, 2},
+		"nokeys":  {[]any{"~other:*", "+@all"}, []string{"+set ~", "+get ~", "+eval ~", "+evalsha ~", "+del ~"}, 2},
+		"nothing": {[]any{"~*", "+ping"}, []string{"+time ~", "+set ~", "+get ~", "+eval ~", "+evalsha ~", "+del ~"}, 3},
 	} {
 		if err := admin.Do(ctx, append([]any{"acl", "setuser", name, "on", ">secret", "resetkeys"}, c.rules...)...).Err(); err != nil {
 			t.Fatal(err)
 		}
 		client := redis.NewClient(&redis.Options{Addr: s.addr, Username: name, Password: "secret"})
 		t.Cleanup(func() { client.Close() })
-		report, err := redisstore.New(client).Check(ctx)
+		var opts []redisstore.Option
+		if name == "nomget" {
+			opts = append(opts, redisstore.WithPipelines(2)) // which use it
+		}
+		report, err := redisstore.New(client, opts...).Check(ctx)
 		if (err != nil) != (len(c.problems) > 0) || len(report.Findings) != len(c.problems)+c.warnings {
 			t.Errorf("%s: %s, error %v", name, found(report), err)
+		}
+		for _, right := range slower[name] {
+			if text := found(report); !strings.Contains(text, "warning: ") || !strings.Contains(text, "ACL SETUSER "+name+" +"+right+" ~") {
+				t.Errorf("%s: %s, want a warning of %s", name, text, right)
+			}
 		}
 		for _, p := range c.problems {
 			if err == nil || !strings.Contains(err.Error(), p) || !strings.Contains(err.Error(), s.addr+": problem: ") {

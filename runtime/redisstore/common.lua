@@ -15,7 +15,8 @@
 --          the cost; a log has the width of its times (1). For these see plain.lua.
 --          Or first M and a byte for each key, and then such strings: the keys are calls
 --          of one limit each, which are decided one after the other, and the byte tells
---          by which of the strings, from 1 on.
+--          by which of the strings, from 1 on. It is m in place of M if some of the keys
+--          are the same.
 -- Reply    of the latter, one string for each key, the string itself if there is one
 --          call of one limit. Nothing for what is rare among many calls, and not done.
 --          Where the call is charged: the new state of a bucket, or an integer, its q,
@@ -30,10 +31,10 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
 local tag = ARGV[1] and ARGV[1]:byte()
-if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
+if tag == 66 or tag == 70 or tag == 76 or tag == 77 or tag == 109 then
   local call, pcall, format = redis.call, redis.pcall, string.format
   local pack, unpack = struct.pack, struct.unpack
-  local many, several = tag == 77, #KEYS > 1
+  local many, several = tag == 77 or tag == 109, #KEYS > 1
   local all = several and not many
   local which = many and {ARGV[1]:byte(2, -1)}
   local n, admitted = #KEYS, true
@@ -42,6 +43,10 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
   -- if it is not, which takes two numbers where this limit admits it, and what is to be
   -- written. There is room for four limits from the beginning.
   local kept = all and {nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil}
+  -- For keys that differ, what they hold, or false where it is no string. The server's user
+  -- may lack the rights to this, PTTL and SETRANGE: all takes a little longer then.
+  local held = tag == 77 and not rare and pcall('MGET', _G.unpack(KEYS))
+  if held and held.err then held = false end
   -- What known, an argument, says, and its tag if that makes sense.
   local known, kind, w, l, fullq, fullr, costq, costr, limit, window, cost, width, _
   for i = 1, rare and 0 or n do repeat
@@ -61,7 +66,8 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
       end
     end
     if not kind then rare = true break end
-    local raw = pcall('GET', KEYS[i])
+    local raw
+    if held then raw = held[i] else raw = pcall('GET', KEYS[i]) end
     local state, life, gap, reply, refusal, free, rest
     if kind == 66 then
       local q, r, oldq, oldr = costq, costr, 0, 0
@@ -171,14 +177,13 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
     end
     -- A key lives longer than its state says something, at most by half an hour, so that
     -- calls in a row need not set anew when it expires, which takes most of the time of a
-    -- write. If the last call was long ago, they would have to. Nothing is written before
-    -- the server has done once for each key what it may not permit.
+    -- write. If the last call was long ago, they would have to.
     local stays
     if state then
       local spare = life < 28800000000 and life / 16 + 1000000 or 1801000000
       if gap and gap < spare and #state >= #raw then
-        local lives = call('PTTL', KEYS[i]) * 1000
-        stays = lives >= life and lives - life < 1802000000
+        local lives = tonumber(pcall('PTTL', KEYS[i]))
+        stays = lives and lives * 1000 >= life and lives * 1000 - life < 1802000000
       end
       life = math.ceil((life + spare) / 1000)
     end
@@ -194,7 +199,12 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 then
       if not stays or pcall('SETRANGE', KEYS[j], '0', state) ~= #state then
         -- The number is written out, as Redis might write a large one with an exponent.
         -- %d is faster, but may be of 32 bits.
-        call('SET', KEYS[j], state, 'PX', format(life < 2000000000 and '%d' or '%.0f', life))
+        life = format(life < 2000000000 and '%d' or '%.0f', life)
+        if raw or not held then
+          call('SET', KEYS[j], state, 'PX', life)
+        elseif not call('SET', KEYS[j], state, 'PX', life, 'NX') then
+          reply = false -- it holds what is no string
+        end
       end
       if several then KEYS[j] = reply end
       j = j + 1

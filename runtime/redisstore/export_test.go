@@ -19,17 +19,22 @@ func init() { defaultTimeout = 10 * time.Second }
 const fakeTime = `
 local real = redis
 local redis = {
-  pcall = real.pcall,
-  call = function(name, key, value, px, ttl)
+  pcall = function(name, ...)
+    if name == 'PTTL' then return real.call(name, ...) - 3600000 end
+    return real.pcall(name, ...)
+  end,
+  call = function(name, ...)
+    local key, value, px, ttl, nx = ...
     if name == 'TIME' then
       local now = tonumber(real.call('GET', KEYS[1]:match('^(.-){') .. 'now') or '0')
       return {math.floor(now / 1000000), math.fmod(now, 1000000)}
     end
     if name == 'DEL' then return real.call(name, key) end
     if name == 'PTTL' then return real.call(name, key) - 3600000 end
-    if name == 'SETRANGE' then return real.call(name, key, value, px) end
     if px == 'KEEPTTL' then return real.call(name, key, value, px) end
-    return real.call(name, key, value, px, string.format('%.0f', ttl + 3600000))
+    ttl = string.format('%.0f', ttl + 3600000)
+    if nx then return real.call(name, key, value, px, ttl, nx) end
+    return real.call(name, key, value, px, ttl)
   end,
 }
 `
@@ -38,6 +43,12 @@ var (
 	fakeTimeScript      = newScript(fakeTime + takeSource())
 	fakeTimeBlockScript = newScript(fakeTime + blockSource())
 )
+
+// MaxPipeline is the most commands that are sent together.
+const MaxPipeline = maxPipeline
+
+// Distinct reports whether keys, at most MaxPipeline, differ.
+func Distinct(keys []string) bool { return distinct(keys) }
 
 // NewFakeTime is New with a store that lives in the time of the key <prefix>now, and
 // remembers no refusals, since that runs by another time.

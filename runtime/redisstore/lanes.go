@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"runtime"
 	"slices"
 	"sync"
@@ -272,8 +273,29 @@ func join(parts []*command) *command {
 		}
 		which = append(which, byte(n+1))
 	}
+	if !distinct(all.keys) {
+		which[0] = 'm'
+	}
 	all.args[0] = which
 	return all
+}
+
+var keysSeed = maphash.MakeSeed()
+
+// distinct reports whether keys, at most maxPipeline, differ from each other.
+func distinct(keys []string) bool {
+	var table [2 * maxPipeline]uint8 // indexes of keys, from 1 on
+	for i, key := range keys {
+		at := maphash.String(keysSeed, key) % uint64(len(table))
+		for table[at] != 0 {
+			if keys[table[at]-1] == key {
+				return false
+			}
+			at = (at + 1) % uint64(len(table))
+		}
+		table[at] = uint8(i + 1)
+	}
+	return true
 }
 
 // divide ends c, or the commands that were joined in it. To rest it appends those that

@@ -932,6 +932,47 @@ func TestAKeyWithoutPermissionConcernsOneOfTheCallsThatAreSentTogether(t *testin
 	}
 }
 
+// Calls that are sent together read their keys by one MGET. A user who may not is served all
+// the same.
+func TestCallsOfAUserWithoutMGETAreDecidedTogether(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := startServer(t)
+	if err := connect(t, s.addr).Do(ctx, "ACL", "SETUSER", "u", "on", "nopass", "+@all", "-mget", "~*").Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: s.addr, Username: "u", Password: "x", ContextTimeoutEnabled: true})
+	t.Cleanup(func() { client.Close() })
+	store := redisstore.New(client, redisstore.WithPipelines(1), quiet)
+	ops := []ratelimit.Op{oneOp("a")[0], oneOp("b")[0], oneOp("c")[0]}
+	for i, err := range store.TakeTogether(ctx, ops) {
+		if o := ops[i].Outcome; err != nil || !o.Allowed || o.Remaining != ops[i].Policy.Limit-1 {
+			t.Errorf("call %d: %+v, %v", i, o, err)
+		}
+	}
+}
+
+func TestDistinctTellsWhetherKeysDiffer(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		keys := rapid.SliceOfN(rapid.StringMatching("[a-z]{2}"), 0, redisstore.MaxPipeline).Draw(t, "keys")
+		seen := map[string]bool{}
+		for _, key := range keys {
+			seen[key] = true
+		}
+		if got := redisstore.Distinct(keys); got != (len(seen) == len(keys)) {
+			t.Errorf("%q: %t", keys, got)
+		}
+	})
+	all := make([]string, redisstore.MaxPipeline)
+	for i := range all {
+		all[i] = fmt.Sprint(i)
+	}
+	if !redisstore.Distinct(all) {
+		t.Error("as many as can be are not distinct")
+	}
+}
+
 // A client of one server that is a node of a cluster is an error to Check, and works as
 // far as each call has one key.
 func TestCallsForKeysOfDifferentSlotsAreSentApart(t *testing.T) {
