@@ -31,6 +31,9 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 				id = 1 + rand.Uint64N(math.MaxUint64)
 			}
 			op.ID = id
+			if op.Ticket = c.ticketFor(counter, op.Cost); op.Ticket != 0 {
+				c.lined = true // also if there is no answer
+			}
 		}
 		if at := g.enders.settle(ctx, counter, op.Key); start.IsZero() {
 			start = at
@@ -61,7 +64,7 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 		}
 		return g.manage(charges, c, verdicts, full, err)
 	}
-	admitted, c.id, c.far = true, id, true
+	admitted, c.id, c.far, c.before = true, id, true, 0
 	for i, counter := range g.counters {
 		v := &verdicts[i]
 		if !v.asked {
@@ -69,8 +72,32 @@ func (g *gate) ask(ctx context.Context, charges []Charge, c *call, verdicts []ve
 		}
 		v.Outcome, ops = ops[0].Outcome, ops[1:]
 		admitted = admitted && (v.Allowed || counter.policy.Mode == Shadow)
+		c.before = max(c.before, v.Before)
 	}
+	c.lined = c.lined && !admitted
 	return admitted, nil
+}
+
+// ticketFor returns the ticket of c for places of a counter, 0 for none.
+func (c *call) ticketFor(counter *counter, cost int64) uint64 {
+	if c.ticket == 0 || c.mode == peeks || c.mode == refuses || cost <= 0 ||
+		counter.policy.Algorithm != Concurrency || counter.policy.Mode == Shadow {
+		return 0
+	}
+	return uint64(cost)<<32 | uint64(c.ticket)
+}
+
+// quit has the store forget the tickets of c, which does not wait any more.
+func (g *gate) quit(charges []Charge, c *call) {
+	for i, counter := range g.counters {
+		if charges[i].Skip {
+			continue
+		}
+		if t := c.ticketFor(counter, charges[i].Cost); t != 0 {
+			g.limiter.end(counter, &charges[i], t, EndGiveBack, 0)
+		}
+	}
+	c.lined = false
 }
 
 // over is ctx.Err(), also where the deadline has passed and ctx does not say so yet: the

@@ -40,6 +40,10 @@ type call struct {
 	id   uint64 // by this; set when it is charged
 	far  bool   // the store decided, and not the limiter in its place
 
+	ticket uint32 // of a call that waits for places in a store, else 0
+	lined  bool   // the store may know its ticket
+	before int64  // calls that are in line before it
+
 	within int64  // µs that a call which reserves can wait
 	name   string // that a store gave to a reservation
 

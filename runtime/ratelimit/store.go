@@ -133,6 +133,14 @@ type Op struct {
 	// example because it waited too long. If the op refuses it too, it must lock the
 	// key by Policy.Lock.
 	Refused bool
+	// Ticket, if not 0, names a call that waits for a place of a Concurrency policy: the
+	// same one each time it asks, and Cost in its upper 32 bits. A store that other
+	// processes use lets those that wait have places in the order in which their tickets
+	// came, tells in Outcome.Before how many are first, and forgets a ticket when its call
+	// is admitted, with an End with the ticket for ID and EndGiveBack, and some seconds
+	// after it asked last. A store that does not know tickets lets them have places as they
+	// ask.
+	Ticket uint64
 
 	// Outcome is set by Store.Take.
 	Outcome Outcome
@@ -156,4 +164,7 @@ type Outcome struct {
 	ResetAfter time.Duration
 	// Delay is how long an admitted call waits for its turn in a LeakyBucket.
 	Delay time.Duration
+	// Before is how many calls with other tickets come before a refused one with a
+	// Ticket.
+	Before int64
 }

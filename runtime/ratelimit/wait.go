@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -78,6 +80,9 @@ func (g *gate) acquireWait(ctx context.Context, charges []Charge) (Permit, error
 const (
 	firstLook = 50 * time.Millisecond
 	lastLook  = time.Second
+	// lineLook is how often a call asks at least that is not the first of those of all
+	// processes: it does not hear of it when it is, and nobody else gets a place then.
+	lineLook = 250 * time.Millisecond
 )
 
 // waiters are the calls of a gate that wait, in one queue for each list of keys.
@@ -213,12 +218,28 @@ func (g *gate) line(ctx context.Context, charges []Charge, c *call, p *patience)
 	case <-never:
 		return ctx.Err()
 	}
+	if g.store != nil {
+		c.ticket = 1 + rand.Uint32N(math.MaxUint32)
+		defer func() {
+			if c.lined {
+				c.mode = tries
+				g.quit(charges, c)
+			}
+		}()
+	}
+	before := int64(0)
 	for look := firstLook; ; look = min(2*look, lastLook) {
 		if err := g.decide(ctx, charges, c); err != nil {
 			return err
 		}
 		if c.decision.Allowed {
 			return nil
+		}
+		if c.before < before {
+			look = firstLook // those who come first have changed
+		}
+		if before = c.before; before > 0 {
+			look = min(look, lineLook)
 		}
 		if !p.allows(c.least) {
 			return g.refuse(ctx, charges, c, 0)

@@ -89,6 +89,8 @@ for i = 1, #ops do
   if write and reset > 0 then
     local ttl = ceil((op.t - now + reset) / 1000)
     redis.call('SET', KEYS[i], op.encode(), 'PX', string.format('%.0f', ttl))
+  elseif write and op.ticket then
+    redis.call('DEL', KEYS[i]) -- it was all that was recorded, and is not in line any more
   end
   if op.till then reset = max(reset, op.till - now) end
   reply[4 * i - 3] = op.allowed and 1 or 0
@@ -113,6 +115,7 @@ if reserves then
 elseif read and not within then
   for i = 1, #ops do
     if ops[i].lasts then reply[#reply + 1] = ops[i].lasts() end
+    if ops[i].ticket then reply[#reply + 1] = not ops[i].allowed and ops[i].before or 0 end
   end
   if booked then reply[#reply + 1] = 0 end
 end

@@ -121,5 +121,5 @@ func (s *Store) appendEnd(args []any, e *ratelimit.End, at time.Time) ([]any, er
 		limit, capacity = 1, 1 // by an update; what was charged before is given back
 	}
 	args = append(args, form(p), limit, window(p), capacity, e.Units, endings[e.What])
-	return s.operands(args, p, e.ID, at)
+	return s.operands(args, p, e.ID, 0, at)
 }

@@ -5,7 +5,9 @@
 --
 -- What such an algorithm needs besides the six arguments of every limit, in this order:
 --
---   id      8 bytes that name the call, or none if nothing will end it
+--   id      8 bytes that name the call, or none if nothing will end it; behind them, for
+--           a call that waits for a place, 8 that name it each time it asks: its units (4)
+--           and others
 --   locks   their number, then their lengths in microseconds
 --   then, by algorithm,
 --   sliding    the length of a part, and how many parts count

@@ -92,7 +92,7 @@ func (s *Store) arguments(ops []ratelimit.Op, at time.Time) ([]any, error) {
 			continue
 		}
 		var err error
-		if args, err = s.operands(args, p, op.ID, at); err != nil {
+		if args, err = s.operands(args, p, op.ID, ticketOf(op), at); err != nil {
 			return nil, err
 		}
 	}
@@ -137,11 +137,23 @@ func window(p *ratelimit.Policy) int64 {
 	return p.Window.Microseconds()
 }
 
+// ticketOf is the ticket of op, if it is one of those that have them.
+func ticketOf(op *ratelimit.Op) uint64 {
+	if op.Policy.Algorithm != ratelimit.Concurrency || op.ID == 0 || op.Peek {
+		return 0
+	}
+	return op.Ticket
+}
+
 // operands appends what the script needs of a policy whose form is not plain.
-func (s *Store) operands(args []any, p *ratelimit.Policy, id uint64, at time.Time) ([]any, error) {
+func (s *Store) operands(args []any, p *ratelimit.Policy, id, ticket uint64, at time.Time) ([]any, error) {
 	name := ""
 	if id != 0 {
-		name = string(binary.BigEndian.AppendUint64(nil, id))
+		b := binary.BigEndian.AppendUint64(nil, id)
+		if ticket != 0 {
+			b = binary.BigEndian.AppendUint64(b, ticket)
+		}
+		name = string(b)
 	}
 	args = append(args, name, len(p.Lock))
 	for _, d := range p.Lock {

@@ -16,7 +16,8 @@
 --          turn; after how many its state is as new. Then one more for each
 --          limit with locks, sliding window and bucket with a warmup: for how many
 --          the key stays locked; 0 where the state is of another window or pace,
---          and what was said of times holds for now only; else 2^53. And a 0 at the end
+--          and what was said of times holds for now only; else 2^53. And for each call
+--          that waits in line for a place, how many are before it. And a 0 at the end
 --          if a key has calls ahead, which others may cancel.
 --
 -- If ARGV[1] is 'reserve', all that was said of ARGV follows, and the reply ends with

@@ -186,7 +186,18 @@ local function load(op, raw)
   end
 
   op.allowed = op.ending or not op.till and not locked() and fits(op, rule, r)
-  if not op.allowed and op.reserves and comesAhead(rule) then
+  local forgotten
+  if rule.line and op.charges and not op.reserves and (op.ticket or not op.locking) then
+    -- The call waits, and comes after those in line.
+    local _, _, n, units, first = rule.line(op, r)
+    op.before = n
+    if op.allowed and n > 0 and rule.used(op, r) + units + op.cost > op.capacity then
+      op.allowed, forgotten = false, first - op.t
+    end
+  end
+  if forgotten then
+    op.retry = forgotten
+  elseif not op.allowed and op.reserves and comesAhead(rule) then
     op.wait = wait -- which takes its time, and is rarely asked for
   elseif not op.allowed then
     op.retry = wait()
@@ -212,9 +223,10 @@ local function load(op, raw)
 
   -- Does to the key what a refusal does, and returns whether that is anything.
   function op.refuse()
-    if op.allowed then return false end
+    local waits = op.ticket and rule.await and op.charges and rule.await(op, r)
+    if op.allowed then return waits end
     local lock = #op.locks > 0 and op.locking and not locked()
-    if not op.changes or not lock and not (r.blank and op.initial and op.initial ~= 0) then return false end
+    if not op.changes or not lock and not (r.blank and op.initial and op.initial ~= 0) then return waits end
     open()
     if lock then
       if r.locks > 0 and op.t >= r.unlock + op.window then r.locks = 0 end
@@ -265,6 +277,8 @@ local function operands(op, a)
   op.id = ARGV[a]
   if op.id == '' then
     op.id = nil
+  elseif op.id and #op.id == 16 and op.algorithm == 'concurrency' then
+    op.id, op.ticket = op.id:sub(1, 8), op.id:sub(9)
   elseif not op.id or #op.id ~= 8 then
     complain('ARGV[' .. a .. '] is not an id')
   end

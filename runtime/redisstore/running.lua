@@ -1,5 +1,11 @@
+-- For how long a call in line that does not ask again keeps its place there, and how many
+-- may be in line. The others are as those that have just come.
+local LINE, MAX_LINE = 3000000, 100
+
 -- Places that are taken for a lease (running.go). r.used counts the units of all
--- holds, also of those that have ended.
+-- holds, also of those that have ended. Before them are the calls of processes that wait
+-- for a place, in the order in which they came: holds with no units, whose id begins with
+-- how many they wait for (4 bytes), and whose time is when they are forgotten.
 build.concurrency = function()
   local rule = counting {letter = 'c', fields = {'used'}, times = true}
 
@@ -7,17 +13,49 @@ build.concurrency = function()
     local used = r.used
     for p = 1, #r.holds, r.size do
       local at, units = hold(r, p)
-      if at > op.t then break end
+      if units > 0 and at > op.t then break end
       used = used - units
     end
     return used
   end
 
+  -- The calls in line but for op itself, and the places, which follow them. Of those that
+  -- came before op: their number, their units, and the time when the first is forgotten.
+  -- And where op is in line, if it is.
+  function rule.line(op, r)
+    local line, n, sum, first, own, p = {}, 0, 0, math.huge, nil, 1
+    while p < #r.holds do
+      local id, at, units = r.holds:sub(p, p + 7), hold(r, p)
+      if units > 0 then break end
+      if id == op.ticket then
+        own = #line + 1
+      elseif at > op.t then
+        line[#line + 1] = r.holds:sub(p, p + r.size - 1)
+        if not own then n, sum, first = n + 1, sum + unpack('>I4', id), min(first, at) end
+      end
+      p = p + r.size
+    end
+    return line, r.holds:sub(p), n, sum, first, own
+  end
+
   function rule.charge(op, r, id)
     r.used = rule.used(op, r) + op.cost
+    local line, places = rule.line(op, r)
+    r.holds = places
     dropOld(r, function(at) return at <= op.t end)
+    r.holds = table.concat(line) .. r.holds
     keep(r, id or '\0\0\0\0\0\0\0\0', op.t + op.window, op.cost)
     r.last = op.t
+  end
+
+  -- Has op be in line, or be no more if it is refused by other limits only: it would keep
+  -- a place from others that it cannot take. Returns whether that changes anything.
+  function rule.await(op, r)
+    local line, places, _, _, _, own = rule.line(op, r)
+    if not own and (op.allowed or #line >= MAX_LINE) then return false end
+    if not op.allowed then table.insert(line, own or #line + 1, op.ticket .. pack('>I7I4', op.t + LINE, 0)) end
+    r.holds, r.last = table.concat(line) .. places, max(r.last, op.t)
+    return true
   end
 
   function rule.wait(op, r)
@@ -33,7 +71,12 @@ build.concurrency = function()
   end
 
   function rule.clear(_, r)
-    return r.holds ~= '' and (hold(r, #r.holds - r.size + 1)) or -NEVER
+    if r.holds == '' then return -NEVER end
+    local at, units = hold(r, #r.holds - r.size + 1)
+    if units == 0 then -- all are in line
+      for p = 1, #r.holds, r.size do at = max(at, (hold(r, p))) end
+    end
+    return at
   end
 
   function rule.giveBack(_, r, p)

@@ -121,29 +121,47 @@ func micros(µs int64) time.Duration {
 func readReply(reply any, ops []ratelimit.Op) (lasts []time.Duration, err error) {
 	values, ok := reply.([]any)
 	n := 4 * len(ops)
+	var before []int64 // in line
 	for i := range ops {
-		if !ok || !saysHowLong(ops[i].Policy) {
-			continue
+		if !ok {
+			break
 		}
-		if n >= len(values) {
-			break // readOutcomes complains
+		if saysHowLong(ops[i].Policy) && n < len(values) { // or readOutcomes complains
+			µs, isInt := values[n].(int64)
+			if !isInt || µs < 0 || µs > maxWait {
+				return nil, fmt.Errorf("reply holds %.100q in place of a time", fmt.Sprint(values[n]))
+			}
+			if lasts == nil {
+				lasts = make([]time.Duration, len(ops))
+			}
+			lasts[i] = micros(µs)
+			values = slices.Delete(values, n, n+1)
+			reply = values
 		}
-		µs, isInt := values[n].(int64)
-		if !isInt || µs < 0 || µs > maxWait {
-			return nil, fmt.Errorf("reply holds %.100q in place of a time", fmt.Sprint(values[n]))
+		if ticketOf(&ops[i]) != 0 && n < len(values) {
+			calls, isInt := values[n].(int64)
+			if !isInt || calls < 0 {
+				return nil, fmt.Errorf("reply holds %.100q in place of a number of calls", fmt.Sprint(values[n]))
+			}
+			if before == nil {
+				before = make([]int64, len(ops))
+			}
+			before[i] = calls
+			values = slices.Delete(values, n, n+1)
+			reply = values
 		}
-		if lasts == nil {
-			lasts = make([]time.Duration, len(ops))
-		}
-		lasts[i] = micros(µs)
-		values = slices.Delete(values, n, n+1)
-		reply = values
 	}
 	if ok && len(values) == n+1 && values[n] == int64(0) {
 		lasts = besideOthers(len(ops))
 		reply = values[:n]
 	}
-	return lasts, readOutcomes(reply, ops)
+	if err := readOutcomes(reply, ops); err != nil {
+		return lasts, err
+	}
+	for i, n := range before {
+		ops[i].Outcome.Before = n
+	}
+	return lasts, nil
 }
 
 // besideOthers is what readReply returns of n ops if a key has calls ahead.
