@@ -177,15 +177,21 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 or tag == 109 then
     end
     -- A key lives longer than its state says something, at most by half an hour, so that
     -- calls in a row need not set anew when it expires, which takes most of the time of a
-    -- write. If the last call was long ago, they would have to.
+    -- write. If the last call was long ago, they would have to. A state that has the length
+    -- of the one before takes its place; Redis would make a longer one room to grow.
     local stays
     if state then
       local spare = life < 28800000000 and life / 16 + 1000000 or 1801000000
-      if gap and gap < spare and #state >= #raw then
+      if gap and gap < spare then
         local lives = tonumber(pcall('PTTL', KEYS[i]))
-        stays = lives and lives * 1000 >= life and lives * 1000 - life < 1802000000
+        stays = lives and lives * 1000 >= life and lives * 1000 - life < 1802000000 and #raw
       end
-      life = math.ceil((life + spare) / 1000)
+      if not stays then
+        -- The number is written out, as Redis might write a large one with an exponent. %d is
+        -- faster, but may be of 32 bits.
+        life = math.ceil((life + spare) / 1000)
+        life = format(life < 2000000000 and '%d' or '%.0f', life)
+      end
     end
     local j = state and i or i + 1
     if all then
@@ -196,11 +202,10 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 or tag == 109 then
     end
     while j <= i do
       if all then reply, state, stays, life = kept[6 * j - 5], kept[6 * j - 2], kept[6 * j - 1], kept[6 * j] end
-      if not stays or pcall('SETRANGE', KEYS[j], '0', state) ~= #state then
-        -- The number is written out, as Redis might write a large one with an exponent.
-        -- %d is faster, but may be of 32 bits.
-        life = format(life < 2000000000 and '%d' or '%.0f', life)
-        if raw or not held then
+      if stays ~= #state or pcall('SETRANGE', KEYS[j], '0', state) ~= stays then
+        if stays then
+          call('SET', KEYS[j], state, 'KEEPTTL')
+        elseif raw or not held then
           call('SET', KEYS[j], state, 'PX', life)
         elseif not call('SET', KEYS[j], state, 'PX', life, 'NX') then
           reply = false -- it holds what is no string

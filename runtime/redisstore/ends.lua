@@ -199,6 +199,10 @@ local function finishAll()
   if a ~= #ARGV + 1 then
     complain('wrong number of arguments')
   end
+  -- For this the ends are told once more, so none may be done before.
+  for _, op in ipairs(ops) do
+    if op.bounds then ruleOf(op).ready(op) end
+  end
   for _, op in ipairs(ops) do
     local ok, err = pcall(finish, op)
     if not ok then failure = failure or err end

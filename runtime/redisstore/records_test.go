@@ -498,3 +498,33 @@ func TestAnEndThatTheServerRefusesIsAnErrorAndLeavesTheCharge(t *testing.T) {
 		t.Errorf("after one was given back: %+v", got)
 	}
 }
+
+// Where the windows of the calendar that the ends came with are not those of the server's
+// time, all are told once more, and so none was done.
+func TestEndsAreDoneOnceWhereTheClockWasSet(t *testing.T) {
+	t.Parallel()
+	bucket := &ratelimit.Policy{ID: "bucket", Algorithm: ratelimit.TokenBucket, Limit: 100, Window: time.Hour, CostAfter: true}
+	minute := &ratelimit.Policy{ID: "minute", Algorithm: ratelimit.FixedWindow, Limit: 100, Align: ratelimit.AlignMinute, CostAfter: true}
+	f := newFake(t)
+	left := func(p *ratelimit.Policy) int64 { return f.take(ratelimit.Op{Policy: p, Key: "k"})[0].Remaining }
+	for _, at := range []int64{0, 10 * 60 * sec, 110*sec + 600*sec, -30 * 60 * sec} {
+		f.at(at)
+		before := left(bucket)
+		err := f.store.End(context.Background(), []ratelimit.End{
+			{Policy: bucket, Key: "k", ID: 1, What: ratelimit.EndCharge, Units: 10},
+			{Policy: minute, Key: "k", ID: 1, What: ratelimit.EndCharge, Units: 10},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if charged := before - left(bucket); charged != 10 {
+			t.Errorf("at %d µs: %d units are charged, want 10", at, charged)
+		}
+		if n := left(minute); n != 90 {
+			t.Errorf("at %d µs: %d units are left in the minute, want 90", at, n)
+		}
+		if err := f.store.Reset(context.Background(), minute, "k"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -69,7 +69,8 @@
 // If it is lost, a charge stays, so that nobody is admitted too much. A place is kept by
 // renewing its lease each half of it; if the process that holds it dies, others get it
 // when the lease is over. That is by the server's time, and in the order in which calls
-// reach the server.
+// reach the server; those that wait have places in the order in which they came, see
+// [ratelimit.Op.Ticket].
 //
 // # Calls that are reserved
 //

@@ -205,6 +205,12 @@ build.aligned = function()
     complain('TIME ' .. string.format('%.0f', now) .. ' is in none of the windows of the calendar')
   end
 
+  -- Complains if there is no window for any time that op may be decided at.
+  function rule.ready(op)
+    window(op, now)
+    window(op, now + MAX_STANDSTILL)
+  end
+
   local function holds(op, r)
     return r.base >= window(op, op.t)
   end
