@@ -499,6 +499,20 @@ func TestAnEndThatTheServerRefusesIsAnErrorAndLeavesTheCharge(t *testing.T) {
 	}
 }
 
+// The shortest windows of a calendar are no longer than a clock may be ahead of a key.
+func TestEndsOfTheShortestWindowsOfACalendarAreDone(t *testing.T) {
+	t.Parallel()
+	p := &ratelimit.Policy{ID: "second", Algorithm: ratelimit.FixedWindow, Limit: 100, Align: ratelimit.AlignSecond, Count: true}
+	f := newFake(t)
+	for _, at := range []int64{0, sec - 1, -sec, 0} {
+		f.at(at)
+		f.take(ratelimit.Op{Policy: p, Key: "k", Cost: 1, ID: 1})
+		if err := f.store.End(context.Background(), []ratelimit.End{{Policy: p, Key: "k", ID: 1, What: ratelimit.EndGiveBack}}); err != nil {
+			t.Errorf("at %d µs: %v", at, err)
+		}
+	}
+}
+
 // Where the windows of the calendar that the ends came with are not those of the server's
 // time, all are told once more, and so none was done.
 func TestEndsAreDoneOnceWhereTheClockWasSet(t *testing.T) {

@@ -208,7 +208,7 @@ build.aligned = function()
   -- Complains if there is no window for any time that op may be decided at.
   function rule.ready(op)
     window(op, now)
-    window(op, now + MAX_STANDSTILL)
+    window(op, now + min(op.window, MAX_STANDSTILL))
   end
 
   local function holds(op, r)
