@@ -94,13 +94,32 @@ func describe(form string, raw []byte, now time.Time) string {
 	case s.Used >= 0:
 		parts = append(parts, fmt.Sprintf("%d charged", s.Used))
 	}
+	if s.Known && form == "concurrency" {
+		held, waiting := int64(0), 0
+		for _, p := range s.Places {
+			switch {
+			case !p.Until.After(now): // has ended
+			case p.Units > 0:
+				held += p.Units
+			default:
+				waiting++
+			}
+		}
+		parts = append(parts, fmt.Sprintf("%d in flight", held))
+		if waiting > 0 {
+			parts = append(parts, fmt.Sprintf("%d in line", waiting))
+		}
+	}
 	if s.Ahead > 0 {
 		parts = append(parts, fmt.Sprintf("%d reserved", s.Ahead))
 	}
 	if age := now.Sub(s.Last); !s.Last.IsZero() && s.Known {
 		what := "last charged"
-		if form == "fixed" {
+		switch form {
+		case "fixed":
 			what = "window began"
+		case "concurrency":
+			what = "last asked for" // by a call that got a place, or waits for one
 		}
 		parts = append(parts, fmt.Sprintf("%s %s ago", what, rounded(max(age, 0))))
 	}

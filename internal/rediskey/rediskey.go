@@ -202,8 +202,16 @@ type State struct {
 	Last time.Time
 	// Ahead is the number of calls that were reserved, as of the last charge.
 	Ahead int64
+	// Places are those of a concurrency limit that are taken.
+	Places []Place
 	// Known is set if all of this could be read.
 	Known bool
+}
+
+// Place is for as many calls as it has units, or for one that waits in line if it has none.
+type Place struct {
+	Until time.Time // when it is given back, or the call forgotten, unless that is renewed
+	Units int64
 }
 
 // records are the letters that states of some forms begin with, those with a lock, calls
@@ -277,6 +285,21 @@ func ParseState(form string, raw []byte) State {
 			_, _ = number(7)
 			s.Used, ok = number(7)
 			s.Known = s.Known && ok
+		}
+		if form == "concurrency" {
+			_, _ = number(7)
+			n, ok := number(4)
+			if !ok || n != int64(len(raw)) || n%19 != 0 {
+				s.Known = false
+				return s
+			}
+			for len(raw) > 0 {
+				var p Place
+				_, _ = number(8)
+				p.Until, _ = at()
+				p.Units, _ = number(4)
+				s.Places = append(s.Places, p)
+			}
 		}
 	}
 	return s

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -74,5 +75,18 @@ func TestStatesOfAllFormsCanBeRead(t *testing.T) {
 	f.block(p, time.Second)
 	if s := rediskey.ParseState("log+", []byte(f.dump(p))); !s.Known || s.Used != 0 || !s.Blocked.Equal(time.UnixMicro(epoch+sec)) {
 		t.Errorf("blocked before its first call: %+v", s)
+	}
+
+	f = newFake(t)
+	f.at(sec)
+	places := &ratelimit.Policy{ID: "places", Algorithm: ratelimit.Concurrency, Limit: 3, Lease: time.Minute}
+	f.take(waits(places, 1, 1, 2))
+	f.take(waits(places, 2, 2, 3))
+	want := []rediskey.Place{{Until: time.UnixMicro(epoch + 4*sec)}, {Until: time.UnixMicro(epoch + 61*sec), Units: 2}}
+	if s := rediskey.ParseState("concurrency", []byte(f.dump(places))); !s.Known || !slices.Equal(s.Places, want) {
+		t.Errorf("places: %+v, want %+v", s, want)
+	}
+	if s := rediskey.ParseState("concurrency", []byte(f.dump(places)+"x")); s.Known {
+		t.Errorf("places and a byte: %+v", s)
 	}
 }
