@@ -122,7 +122,14 @@ func TestInspectPrintsCounters(t *testing.T) {
 	t.Parallel()
 	c := newCounting(t)
 	line := func(policy, key, form, state string) string {
-		return regexp.QuoteMeta(policy) + ` +` + regexp.QuoteMeta(key) + ` +` + form + ` +(1h0m0s|59m5\ds) +` + state + "\n"
+		return regexp.QuoteMeta(policy) + ` +` + regexp.QuoteMeta(key) + ` +` + form + ` +(1h3m[34]\ds|1h0m0s|59m5\ds) +` + state + "\n"
+	}
+	jobs := &ratelimit.Policy{ID: "jobs", Algorithm: ratelimit.Concurrency, Limit: 1, Lease: time.Hour}
+	for id := range uint64(2) {
+		ops := []ratelimit.Op{{Policy: jobs, Key: "mail", Cost: 1, ID: id + 1, Waits: true, Ticket: 1<<32 | id + 1}}
+		if err := c.store.Take(context.Background(), ops); err != nil || ops[0].Outcome.Allowed != (id == 0) {
+			t.Fatalf("%+v, %v", ops[0].Outcome, err)
+		}
 	}
 	const head = `POLICY +KEY +FORM +EXPIRES IN +STATE\n`
 	const age = ` \S+ ago`
@@ -140,6 +147,7 @@ func TestInspectPrintsCounters(t *testing.T) {
 			head + line("api.Login", "203.0.113.9", "log", ".*") + line("api.Login", "203.0.113.90", "log", ".*") + line("api.Login", printedKey, "log", ".*")},
 		{[]string{"-policy=pay", ""}, exitDone, head + line("pay", `""`, `log\+`, `locked for \S+, last charged`+age)},
 		{[]string{"-policy=pay"}, exitDone, head + line("pay", `""`, `log\+`, `locked for \S+, last charged`+age)},
+		{[]string{"-policy=jobs", "mail"}, exitDone, head + line("jobs", "mail", "concurrency", `1 in flight, 1 in line, last asked for`+age)},
 		{[]string{"203.0.113"}, exitProblem, ""},
 		{[]string{"*"}, exitProblem, ""},
 		{[]string{"-policy", "api.*"}, exitProblem, ""},
