@@ -117,7 +117,7 @@ func (s *Store) ask(ctx context.Context, c *command) error {
 		c.breaker.untold(c)
 		return s.count(Overload, fmt.Errorf("not asked: %d commands are in flight already", s.maxInFlight))
 	}
-	err := s.outcome(c)
+	err := s.outcome(c, early)
 	if !c.left {
 		c.within.stop()
 	}
@@ -157,8 +157,9 @@ func (s *Store) ask(ctx context.Context, c *command) error {
 	return s.failed(ctx, c, s.count(class, err))
 }
 
-// outcome has c sent, and returns by its deadline. The reply is set if it returns nil.
-func (s *Store) outcome(c *command) error {
+// outcome has c sent, and returns by its deadline. The reply is set if it returns nil. If
+// early is set, the deadline is that of the caller.
+func (s *Store) outcome(c *command, early bool) error {
 	if s.pipelines > 0 && c.args != nil && c.script == nil {
 		l := &c.breaker.lanes
 		if !s.enter(l, c) {
@@ -170,11 +171,16 @@ func (s *Store) outcome(c *command) error {
 		}
 		defer s.exit(l, 1)
 	}
-	c.within.start()
 	if s.direct != nil {
+		if early {
+			c.within.start()
+		} else {
+			c.within.share(&s.alarm)
+		}
 		s.send(s.direct, c)
 		return c.err
 	}
+	c.within.start()
 	// A client that does not heed deadlines is left waiting with a goroutine of ours.
 	c.done = make(chan struct{})
 	select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -43,6 +44,17 @@ var (
 	fakeTimeScript      = newScript(fakeTime + takeSource())
 	fakeTimeBlockScript = newScript(fakeTime + blockSource())
 )
+
+// Alarms are of deadlines that are shared.
+type Alarms struct{ latest atomic.Pointer[alarm] }
+
+// Deadline returns one that is over after a time.
+func (a *Alarms) Deadline(after time.Duration) context.Context {
+	d := new(deadline)
+	d.set(context.Background(), after)
+	d.share(&a.latest)
+	return d
+}
 
 // MaxPipeline is the most commands that are sent together.
 const MaxPipeline = maxPipeline

@@ -172,7 +172,8 @@ type Store struct {
 	logger      *slog.Logger  // nil: the default one
 
 	inFlight atomic.Int64
-	idle     chan *command // to goroutines that wait for one
+	alarm    atomic.Pointer[alarm] // of the latest deadlines that are shared
+	idle     chan *command         // to goroutines that wait for one
 	answers  atomic.Int64
 	failures map[Class]*atomic.Int64
 
