@@ -26,7 +26,14 @@ func (l *leases) admits(r *record, a ask) bool { return l.used(r, a.t)+a.cost <=
 func (l *leases) charge(r *record, a ask) {
 	r.used = l.used(r, a.t) + a.cost
 	r.dropHolds(func(h *hold) bool { return h.at <= a.t })
-	r.holds = append(r.holds, hold{id: a.id, at: a.t + l.length, units: a.cost})
+	// The order is that in which they end, which is not that in which they began where the
+	// lease has become shorter.
+	at := a.t + l.length
+	i := len(r.holds)
+	for i > 0 && r.holds[i-1].at > at {
+		i--
+	}
+	r.holds = slices.Insert(r.holds, i, hold{id: a.id, at: at, units: a.cost})
 	r.base, r.last = a.t, a.t
 }
 

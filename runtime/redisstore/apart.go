@@ -76,6 +76,7 @@ func (s *Store) takeApart(ctx context.Context, ops []ratelimit.Op, keys []string
 		reserves := !ops[0].Peek && i < len(all)-1
 		for j := range p.ops {
 			op := &p.ops[j]
+			op.Ticket = 0 // it would keep places from others while other parts refuse the call
 			if reserves {
 				s.refusals.isAhead(op.Policy)
 			}

@@ -74,9 +74,16 @@ end
 
 if within then admitted, wait = schedule(ops, within, most, admitted) end
 
+-- Whether nothing but places keeps the call from coming.
+local queues = not admitted
+for i = 1, #ops do
+  if not ops[i].allowed and not ops[i].shadow and not ops[i].ticket then queues = false end
+end
+
 local reply = {}
 for i = 1, #ops do
   local op = ops[i]
+  op.queues = queues
   local write = admitted and op.allowed and op.charges
   if write and wait > 0 and op.comes then
     op.book(wait, id)

@@ -267,3 +267,65 @@ func TestACallThatWaitsNoMoreIsNotInLine(t *testing.T) {
 		t.Errorf("the place was kept for %v", took)
 	}
 }
+
+// A call that another limit refuses as well does not keep the next place from others.
+func TestACallThatOtherLimitsRefuseIsNotInLine(t *testing.T) {
+	t.Parallel()
+	p := &ratelimit.Policy{ID: "places", Algorithm: ratelimit.Concurrency, Limit: 1, Lease: time.Minute}
+	rate := ratelimit.Op{Policy: &ratelimit.Policy{ID: "rate", Algorithm: ratelimit.FixedWindow, Limit: 1, Window: time.Minute}, Key: "k", Cost: 1, Limit: 1}
+	f := newFake(t)
+	f.at(0)
+	f.take(rate)
+	f.take(waits(p, 1, 1, 1))
+	f.take(waits(p, 2, 2, 1), rate)
+	if o := f.take(waits(p, 3, 3, 1))[0]; o.Allowed || o.Before != 0 {
+		t.Errorf("the first in line: %+v", o)
+	}
+	if err := f.store.End(context.Background(), []ratelimit.End{{Policy: p, Key: "k", ID: 1, What: ratelimit.EndGiveBack}}); err != nil {
+		t.Fatal(err)
+	}
+	if o := f.take(waits(p, 3, 3, 1))[0]; !o.Allowed {
+		t.Errorf("when the place is free: %+v", o)
+	}
+}
+
+// The line outlives the places that it waits for.
+func TestTheLineStaysWhenTheLastLeaseEnds(t *testing.T) {
+	t.Parallel()
+	p := &ratelimit.Policy{ID: "places", Algorithm: ratelimit.Concurrency, Limit: 1, Lease: 10 * time.Second}
+	f := newFake(t)
+	f.at(0)
+	f.take(waits(p, 1, 1, 1))
+	f.at(9 * sec)
+	f.take(waits(p, 2, 2, 1))
+	f.take(waits(p, 3, 3, 1))
+	f.at(10 * sec)
+	if o := f.take(waits(p, 3, 3, 1))[0]; o.Allowed || o.Before != 1 {
+		t.Errorf("the second in line: %+v", o)
+	}
+	if o := f.take(waits(p, 2, 2, 1))[0]; !o.Allowed {
+		t.Errorf("the first in line: %+v", o)
+	}
+}
+
+// A place that was taken for a longer lease than the latest one is not forgotten with that.
+func TestAPlaceIsKeptWhenTheLeaseBecomesShorter(t *testing.T) {
+	t.Parallel()
+	long := &ratelimit.Policy{ID: "places", Algorithm: ratelimit.Concurrency, Limit: 2, Lease: time.Hour}
+	short := &ratelimit.Policy{ID: "places", Algorithm: ratelimit.Concurrency, Limit: 2, Lease: time.Minute}
+	f := newFake(t)
+	f.at(0)
+	f.take(ratelimit.Op{Policy: long, Key: "k", Cost: 1, Limit: 2, ID: 1})
+	f.at(sec)
+	f.take(ratelimit.Op{Policy: short, Key: "k", Cost: 1, Limit: 2, ID: 2})
+	if ttl := f.ttl(long); ttl < 59*time.Minute {
+		t.Errorf("the key lives for %v", ttl)
+	}
+	f.at(62 * sec) // the short one has ended, and the long one has not
+	if o := f.take(ratelimit.Op{Policy: short, Key: "k", Cost: 1, Limit: 2, ID: 3})[0]; !o.Allowed || o.Remaining != 0 {
+		t.Errorf("the second place: %+v", o)
+	}
+	if o := f.take(ratelimit.Op{Policy: short, Key: "k", Cost: 1, Limit: 2, ID: 4})[0]; o.Allowed {
+		t.Errorf("the third place of two: %+v", o)
+	}
+}

@@ -9,6 +9,18 @@ local LINE, MAX_LINE = 3000000, 100
 build.concurrency = function()
   local rule = counting {letter = 'c', fields = {'used'}, times = true}
 
+  -- Keeps a place. They are in the order in which they end, which is not that in which
+  -- they began where the lease has become shorter.
+  local function place(r, id, at, units)
+    local p = #r.holds + 1
+    while p > 1 do
+      local last, n = hold(r, p - r.size)
+      if n == 0 or last <= at then break end
+      p = p - r.size
+    end
+    r.holds = r.holds:sub(1, p - 1) .. id .. pack('>I7I4', at, units) .. r.holds:sub(p)
+  end
+
   function rule.used(op, r)
     local used = r.used
     for p = 1, #r.holds, r.size do
@@ -44,16 +56,17 @@ build.concurrency = function()
     r.holds = places
     dropOld(r, function(at) return at <= op.t end)
     r.holds = table.concat(line) .. r.holds
-    keep(r, id or '\0\0\0\0\0\0\0\0', op.t + op.window, op.cost)
+    place(r, id or '\0\0\0\0\0\0\0\0', op.t + op.window, op.cost)
     r.last = op.t
   end
 
-  -- Has op be in line, or be no more if it is refused by other limits only: it would keep
-  -- a place from others that it cannot take. Returns whether that changes anything.
+  -- Has op be in line, or be no more if other limits refuse it, too: it would keep a place
+  -- from others that it cannot take. Returns whether that changes anything.
   function rule.await(op, r)
     local line, places, _, _, _, own = rule.line(op, r)
-    if not own and (op.allowed or #line >= MAX_LINE) then return false end
-    if not op.allowed then table.insert(line, own or #line + 1, op.ticket .. pack('>I7I4', op.t + LINE, 0)) end
+    local waits = op.queues and not op.allowed
+    if not own and (not waits or #line >= MAX_LINE) then return false end
+    if waits then table.insert(line, own or #line + 1, op.ticket .. pack('>I7I4', op.t + LINE, 0)) end
     r.holds, r.last = table.concat(line) .. places, max(r.last, op.t)
     return true
   end
@@ -72,9 +85,11 @@ build.concurrency = function()
 
   function rule.clear(_, r)
     if r.holds == '' then return -NEVER end
-    local at, units = hold(r, #r.holds - r.size + 1)
-    if units == 0 then -- all are in line
-      for p = 1, #r.holds, r.size do at = max(at, (hold(r, p))) end
+    local at = hold(r, #r.holds - r.size + 1)
+    for p = 1, #r.holds, r.size do
+      local forgotten, units = hold(r, p)
+      if units > 0 then break end
+      at = max(at, forgotten)
     end
     return at
   end
@@ -91,7 +106,7 @@ build.concurrency = function()
     if at > op.t or rule.used(op, r) + units <= op.capacity then
       local id = r.holds:sub(p, p + 7)
       drop(r, p)
-      keep(r, id, max(at, op.t + op.window), units)
+      place(r, id, max(at, op.t + op.window), units)
     end
   end
   return rule
