@@ -46,10 +46,14 @@ func (t *Table) Write(w io.Writer) error {
 
 // AtMost says whether value meets its target, "0.55 <= 0.80 PASS" or MISS.
 func AtMost(value, target float64) string {
-	if value <= target {
-		return fmt.Sprintf("%.2f <= %.2f PASS", value, target)
+	digits := 2
+	if value > target && value-target < 0.01 || target > 0 && target < 0.1 {
+		digits = 3 // or else both could read the same
 	}
-	return fmt.Sprintf("%.2f >  %.2f MISS", value, target)
+	if value <= target {
+		return fmt.Sprintf("%.*f <= %.*f PASS", digits, value, digits, target)
+	}
+	return fmt.Sprintf("%.*f >  %.*f MISS", digits, value, digits, target)
 }
 
 // Median returns the median of values, the upper one of two; 0 if there are none.

@@ -66,18 +66,20 @@ func clusterFailover(t *testing.T, r *report, name string, newClient func(addrs 
 	args := []string{"--cluster-node-timeout", "1000", "--cluster-require-full-coverage", "no"}
 	servers, nodes, cluster := startNodes(t, args...)
 	master, other := servers[0].addr, servers[1].addr
-	replica := connect(t, startServer(t, append([]string{"--cluster-enabled", "yes"}, args...)...).addr)
 	host, port, _ := net.SplitHostPort(master)
-	if err := replica.ClusterMeet(ctx, host, port).Err(); err != nil {
-		t.Fatal(err)
+	for i := range servers { // six nodes
+		replica := connect(t, startServer(t, append([]string{"--cluster-enabled", "yes"}, args...)...).addr)
+		if err := replica.ClusterMeet(ctx, host, port).Err(); err != nil {
+			t.Fatal(err)
+		}
+		id, err := nodes[i].Do(ctx, "cluster", "myid").Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		replicate(t, replica, "cluster", "replicate", id)
 	}
-	id, err := nodes[0].Do(ctx, "cluster", "myid").Text()
-	if err != nil {
-		t.Fatal(err)
-	}
-	replicate(t, replica, "cluster", "replicate", id)
 	for _, node := range nodes {
-		awaitCluster(t, node, 4)
+		awaitCluster(t, node, 6)
 	}
 
 	client := newClient(servers[0].addr, servers[1].addr, servers[2].addr)
