@@ -16,7 +16,7 @@ test: ## vet and test every module, with the race detector and a Redis server
 
 .PHONY: test-faults
 test-faults: ## have Redis servers fail under traffic, and print what became of the calls
-	.ci/redis env RATELIMITGEN_FAULTS=1 go test -count=1 -run 'TestFaults|TestFailover|TestEightProcesses|TestVersions' -v ./runtime/redisstore
+	.ci/redis env RATELIMITGEN_FAULTS=1 go test -count=1 -run 'TestFaults|TestFailover|TestEightProcesses|TestVersions|ReplyIsLost|RefusedConnections|PoolOfOne|ThatIsOverIsNotSent|AreFlushed|BusyOrFull|AreDead' -v ./runtime/redisstore
 
 .PHONY: test-std
 test-std: ## limit all of the standard library and of the dependencies, in memory

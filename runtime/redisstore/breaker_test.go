@@ -377,6 +377,7 @@ func TestRefusedConnectionsAreErrorsAtOnce(t *testing.T) {
 	if slow > 5 { // since the machine may be busy
 		t.Errorf("%d of 50 calls took more than 10 ms", slow)
 	}
+	faults.addTest(t, "connections refused", 50, fmt.Sprintf("%d took more than 10 ms", slow))
 }
 
 func TestCallersOnAPoolOfOne(t *testing.T) {
@@ -421,6 +422,7 @@ func TestCallersOnAPoolOfOne(t *testing.T) {
 	if spent := ratelimit.MaxLimit - ops[0].Outcome.Remaining; spent < 201 || spent > 202 {
 		t.Errorf("201 calls that were answered and 200 that were not were charged as %d", spent)
 	}
+	faults.addTest(t, "200 callers on a pool of one, answered and frozen", 401, "each by its deadline")
 }
 
 func TestEachNodeOfAClusterHasABreaker(t *testing.T) {

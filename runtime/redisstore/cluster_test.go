@@ -78,7 +78,7 @@ func startNodes(t testing.TB, args ...string) (servers []*server, nodes []*redis
 	return servers, nodes, cluster
 }
 
-func TestCluster(t *testing.T) {
+func TestRD08Cluster(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	nodes, cluster := startCluster(t)

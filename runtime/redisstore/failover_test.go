@@ -17,18 +17,17 @@ import (
 )
 
 // These take their time, and several servers each.
-func TestFailover(t *testing.T) {
+func TestFailoverRD21(t *testing.T) {
 	if !longFaults() {
 		t.Skip("set " + faultsEnv + " for the failover of clusters and sentinels; `make test-faults` does")
 	}
-	var r report
-	t.Cleanup(r.print)
+	r := &faults
 	for name, newClient := range map[string]func(addrs ...string) redis.UniversalClient{"go-redis's defaults": plain, "NewClient": tuned} {
-		t.Run("cluster, "+name, func(t *testing.T) { clusterFailover(t, &r, "cluster master killed, "+name, newClient) })
-		t.Run("resharding, "+name, func(t *testing.T) { resharding(t, &r, "slot moved, "+name, newClient) })
+		t.Run("cluster, "+name, func(t *testing.T) { clusterFailover(t, r, "cluster master killed, "+name, newClient) })
+		t.Run("resharding, "+name, func(t *testing.T) { resharding(t, r, "slot moved, "+name, newClient) })
 	}
 	for name, newClient := range map[string]func(o *redis.UniversalOptions) redis.UniversalClient{"go-redis's defaults": redis.NewUniversalClient, "NewClient": redisstore.NewClient} {
-		t.Run("sentinel, "+name, func(t *testing.T) { sentinelFailover(t, &r, "sentinel's master killed, "+name, newClient) })
+		t.Run("sentinel, "+name, func(t *testing.T) { sentinelFailover(t, r, "sentinel's master killed, "+name, newClient) })
 	}
 }
 

@@ -264,6 +264,7 @@ func TestACallThatIsOverIsNotSent(t *testing.T) {
 	if n := calls(t, client); n["evalsha"]+n["eval"]+n["del"] != 0 {
 		t.Errorf("commands were sent: %v", n)
 	}
+	faults.addTest(t, "context done already", 1, "nothing sent")
 }
 
 func TestErrorsNameTheServer(t *testing.T) {

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,7 +143,9 @@ func spent(t testing.TB, store *redisstore.Store, key string) int64 {
 	return p.Limit - ops[0].Outcome.Remaining
 }
 
-// report is the table of the long form.
+// faults is the table of the long form, which TestMain prints.
+var faults report
+
 type report struct {
 	mu   sync.Mutex
 	rows []string
@@ -172,10 +175,20 @@ func (r *report) addDecisions(fault string, decisions, wrong int, note string) {
 	r.rows = append(r.rows, fmt.Sprintf("%s\t%d\t%d\t0\t0\t-\t-\t-\t-\t%s", fault, decisions, wrong, note))
 }
 
+// addTest adds a row of a test that has made decisions, and has failed if one was wrong.
+func (r *report) addTest(t *testing.T, fault string, decisions int, note string) {
+	wrong := 0
+	if t.Failed() {
+		wrong = decisions
+	}
+	r.addDecisions(fault, decisions, wrong, note)
+}
+
 func (r *report) print() {
 	if !longFaults() {
 		return
 	}
+	slices.Sort(r.rows)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "fault\tdecisions\twrong\tdegraded\tfailed\t99 %\tlongest\trecovery\tin flight\t")
 	for _, row := range r.rows {
@@ -193,9 +206,9 @@ func tuned(addrs ...string) redis.UniversalClient {
 	return redisstore.NewClient(&redis.UniversalOptions{Addrs: addrs})
 }
 
-// TestFaults has a server fail under traffic. Every decision is made by its deadline,
+// TestFaultsRD14 has a server fail under traffic. Every decision is made by its deadline,
 // nothing is charged twice, and the server is asked again soon after it is back.
-func TestFaults(t *testing.T) {
+func TestFaultsRD14(t *testing.T) {
 	t.Parallel()
 	frozen, gone := 3*time.Second, time.Second
 	if longFaults() {
@@ -223,8 +236,7 @@ func TestFaults(t *testing.T) {
 		}
 		return time.Now()
 	}
-	var r report
-	t.Cleanup(r.print)
+	r := &faults
 	for _, c := range []struct {
 		name   string
 		client func(addrs ...string) redis.UniversalClient
@@ -380,6 +392,7 @@ func TestServerThatIsBusyOrFullIsAnErrorOfItsClass(t *testing.T) {
 			if err := store.Take(ctx, ops); err != nil || ops[0].Outcome.Remaining != ratelimit.MaxLimit-1 {
 				t.Errorf("one call was admitted, and %+v, %v", ops[0].Outcome, err)
 			}
+			faults.addTest(t, cmp.Or(c.code, "WRONGTYPE"), redisstore.DefaultBreaker+2, "errors of class "+string(c.class)+", and one call admitted")
 		})
 	}
 }
@@ -409,6 +422,7 @@ func TestScriptsThatAreFlushedAreNoError(t *testing.T) {
 	if len(f.wrong) > 0 || f.answers < 50 {
 		t.Errorf("%d wrong decisions and %d answers", len(f.wrong), f.answers)
 	}
+	faults.add("SCRIPT FLUSH every 10 ms", f, "")
 }
 
 // dropper passes connections on to a server, until it drops all that is sent.

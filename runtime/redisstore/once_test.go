@@ -191,6 +191,7 @@ func TestACallWhoseReplyIsLostIsChargedOnce(t *testing.T) {
 			if n := proxy.losses(); n != 4 {
 				t.Errorf("%d replies were lost", n)
 			}
+			faults.addTest(t, "reply lost after execution, "+name, 5, "each charged once")
 		})
 	}
 }

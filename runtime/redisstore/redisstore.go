@@ -8,9 +8,9 @@
 // Ring. The server needs nothing that Redis 6.2 and Valkey lack. A decision is one
 // EVALSHA, however many policies it concerns, and takes its time from the server, so
 // the clocks of the clients do not matter. It supports all policies but those of custom
-// algorithms. The server's user needs the commands
-// EVALSHA, EVAL, GET, SET, TIME and DEL, and the keys under the prefix; [Store.Check]
-// tells what is missing.
+// algorithms. The server's user needs the commands EVALSHA, EVAL, GET, SET, TIME and DEL,
+// and the keys under the prefix; with PTTL, SETRANGE and MGET decisions take the server
+// less time. [Store.Check] tells what is missing.
 //
 // # Keys
 //
@@ -37,8 +37,8 @@
 //
 // A key that is blocked has 8 bytes before its state, until the next call is charged, and
 // one with calls that are reserved ahead has 10 and 27 for each of them. A
-// lock takes 14 bytes more, and each call that has not ended, or of which nothing was
-// given back, 19, or 33 in a bucket. Of those with count and in a leaky bucket, 4096
+// lock takes 14 bytes more, and each call that has not ended, of which nothing was
+// given back, or that is in line for a place, 19, or 33 in a bucket. Of those with count and in a leaky bucket, 4096
 // calls are remembered; what older ones were charged cannot be given back. Places are
 // never forgotten, and a decision about them takes the longer the more are taken.
 //

@@ -150,6 +150,7 @@ func TestMain(m *testing.M) {
 	}
 	logging.Disable() // go-redis's reports of the failures that tests provoke
 	code := m.Run()
+	faults.print()
 	if shared != nil {
 		shared.kill()
 		os.RemoveAll(shared.dir)
