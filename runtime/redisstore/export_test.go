@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -54,6 +55,18 @@ func (a *Alarms) Deadline(after time.Duration) context.Context {
 	d.set(context.Background(), after)
 	d.share(&a.latest)
 	return d
+}
+
+// OnLanes returns how many commands are sent in pipelines, or wait for that.
+func (s *Store) OnLanes() (n int) {
+	s.nodesMu.RLock()
+	defer s.nodesMu.RUnlock()
+	for _, b := range append(slices.Collect(maps.Values(s.nodes)), s.whole) {
+		b.lanes.mu.Lock()
+		n += int(b.lanes.sent) + len(b.lanes.waiting)
+		b.lanes.mu.Unlock()
+	}
+	return n
 }
 
 // MaxPipeline is the most commands that are sent together.

@@ -79,7 +79,7 @@ func together(t *testing.T, s *server, store *redisstore.Store, n int, op func(i
 			outcomes[i] = ops[0].Outcome
 		})
 	}
-	until(t, 5*time.Second, func() bool { return store.Stats().InFlight == n })
+	until(t, 5*time.Second, func() bool { return store.OnLanes() == n })
 	s.signal(t, syscall.SIGCONT)
 	callers.Wait()
 	return outcomes, errs
