@@ -37,8 +37,8 @@
 // that the key records, or more than the window if that is shorter. So nobody is locked
 // out for longer than the window, MaxStandstill and what else the policy adds to a wait.
 // The time that is recorded is that of the latest charge, lock or reservation; the charge
-// of a FixedWindow and a TimeQuota is the first one in the window. In place of the window, the lease
-// counts of a Concurrency, and of windows on the calendar, their usual length.
+// of a FixedWindow and a TimeQuota is the first one in the window. In place of the window,
+// the lease counts of a Concurrency, and of windows on the calendar, their usual length.
 //
 // Windows that Policy.Align puts on the calendar go by the wall clock, all others by the
 // monotonic one.

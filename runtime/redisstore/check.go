@@ -293,7 +293,7 @@ func (c *checkup) rights(ctx context.Context, client *redis.Client, role string)
 		}
 		severity := Problem
 		if name == "setrange" || name == "pttl" || name == "mget" {
-			// See common.lua.
+			// Without them the script reads and writes by commands that take longer.
 			severity = Warning
 			what = "the server's time for a decision is longer than it need be: " + what
 		}

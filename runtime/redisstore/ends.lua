@@ -199,7 +199,8 @@ local function finishAll()
   if a ~= #ARGV + 1 then
     complain('wrong number of arguments')
   end
-  -- For this the ends are told once more, so none may be done before.
+  -- Where the windows of the calendar do not fit, the client sends all ends once more, so
+  -- none may be done before that is known.
   for _, op in ipairs(ops) do
     if op.bounds then ruleOf(op).ready(op) end
   end

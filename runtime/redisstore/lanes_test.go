@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -948,6 +949,23 @@ func TestCallsOfAUserWithoutMGETAreDecidedTogether(t *testing.T) {
 	for i, err := range store.TakeTogether(ctx, ops) {
 		if o := ops[i].Outcome; err != nil || !o.Allowed || o.Remaining != ops[i].Policy.Limit-1 {
 			t.Errorf("call %d: %+v, %v", i, o, err)
+		}
+	}
+}
+
+// A reply of another length than there are calls says nothing about any of them.
+func TestRD19AReplyToCallsSentTogetherHasOnePartForEach(t *testing.T) {
+	t.Parallel()
+	one := oneOp("")[0].Policy.Window.Microseconds()
+	part := "$12\r\nW\x00\x00\x00\x01" + string(binary.BigEndian.AppendUint64(nil, uint64(one))[1:]) + "\r\n"
+	for n := range 4 {
+		client := connect(t, babble(t, fmt.Sprintf("*%d\r\n%s", n, strings.Repeat(part, n))))
+		store := redisstore.New(client, redisstore.WithPipelines(1), quiet)
+		ops := []ratelimit.Op{oneOp("a")[0], oneOp("b")[0]}
+		for i, err := range store.TakeTogether(context.Background(), ops) {
+			if n == 2 && (err != nil || !ops[i].Outcome.Allowed) || n != 2 && (err == nil || ops[i].Outcome.Allowed) {
+				t.Errorf("%d parts, call %d: %+v, %v", n, i, ops[i].Outcome, err)
+			}
 		}
 	}
 }

@@ -37,10 +37,11 @@
 //
 // A key that is blocked has 8 bytes before its state, until the next call is charged, and
 // one with calls that are reserved ahead has 10 and 27 for each of them. A
-// lock takes 14 bytes more, and each call that has not ended, of which nothing was
-// given back, or that is in line for a place, 19, or 33 in a bucket. Of those with count and in a leaky bucket, 4096
-// calls are remembered; what older ones were charged cannot be given back. Places are
-// never forgotten, and a decision about them takes the longer the more are taken.
+// lock takes 14 bytes more, and each call that has not ended, of which nothing was given
+// back, or that is in line for a place, 19, or 33 in a bucket. Of those with count and in
+// a leaky bucket, 4096 calls are remembered; what older ones were charged cannot be given
+// back. Places are never forgotten, and a decision about them takes the longer the more
+// are taken.
 //
 // In the names, the bytes that are not printable ASCII, and '%', '{' and '}', written as %XX
 // in key and policy, so that no key reaches another's counter or cluster slot. The

@@ -121,34 +121,44 @@ func micros(µs int64) time.Duration {
 func readReply(reply any, ops []ratelimit.Op) (lasts []time.Duration, err error) {
 	values, ok := reply.([]any)
 	n := 4 * len(ops)
+	// next takes the number that follows the outcomes. If there is none, readOutcomes
+	// complains.
+	next := func(what string) (number int64, err error) {
+		if n >= len(values) {
+			return 0, nil
+		}
+		number, isInt := values[n].(int64)
+		if !isInt || number < 0 || number > maxWait {
+			return 0, fmt.Errorf("reply holds %.100q in place of %s", fmt.Sprint(values[n]), what)
+		}
+		values = slices.Delete(values, n, n+1)
+		reply = values
+		return number, nil
+	}
 	var before []int64 // in line
 	for i := range ops {
 		if !ok {
 			break
 		}
-		if saysHowLong(ops[i].Policy) && n < len(values) { // or readOutcomes complains
-			µs, isInt := values[n].(int64)
-			if !isInt || µs < 0 || µs > maxWait {
-				return nil, fmt.Errorf("reply holds %.100q in place of a time", fmt.Sprint(values[n]))
+		if saysHowLong(ops[i].Policy) {
+			µs, err := next("a time")
+			if err != nil {
+				return nil, err
 			}
 			if lasts == nil {
 				lasts = make([]time.Duration, len(ops))
 			}
 			lasts[i] = micros(µs)
-			values = slices.Delete(values, n, n+1)
-			reply = values
 		}
-		if ticketOf(&ops[i]) != 0 && n < len(values) {
-			calls, isInt := values[n].(int64)
-			if !isInt || calls < 0 {
-				return nil, fmt.Errorf("reply holds %.100q in place of a number of calls", fmt.Sprint(values[n]))
+		if ticketOf(&ops[i]) != 0 {
+			calls, err := next("a number of calls")
+			if err != nil {
+				return nil, err
 			}
 			if before == nil {
 				before = make([]int64, len(ops))
 			}
 			before[i] = calls
-			values = slices.Delete(values, n, n+1)
-			reply = values
 		}
 	}
 	if ok && len(values) == n+1 && values[n] == int64(0) {
