@@ -155,6 +155,53 @@ func TestPlacesAreNotKeptForThoseWhoDoNotAsk(t *testing.T) {
 	}
 }
 
+// A process with the version before this one, which knows no line, sees which places have
+// ended while there is one.
+func TestTheVersionBeforeKnowsWhatEndsBesideALine(t *testing.T) {
+	t.Parallel()
+	client, _ := sharedClient(t)
+	for _, lease := range []time.Duration{time.Second, 10 * time.Second} {
+		v := newVersions(t, client, previousSource(t))
+		p := &ratelimit.Policy{ID: "places", Algorithm: ratelimit.Concurrency, Limit: 4, Lease: lease}
+		take := func(store *redisstore.Store, op ratelimit.Op) ratelimit.Outcome {
+			t.Helper()
+			ops := []ratelimit.Op{op}
+			if err := store.Take(context.Background(), ops); err != nil {
+				t.Fatal(err)
+			}
+			return ops[0].Outcome
+		}
+		place := func(id uint64, cost int64) ratelimit.Op {
+			return ratelimit.Op{Policy: p, Key: "k", Cost: cost, Limit: 4, ID: id}
+		}
+		µs := lease.Microseconds()
+		v.at(0)
+		if o := take(v.old, place(1, 3)); !o.Allowed {
+			t.Fatalf("three of four: %+v", o)
+		}
+		v.at(µs / 2)
+		if o := take(v.store, place(2, 1)); !o.Allowed {
+			t.Fatalf("the fourth: %+v", o)
+		}
+		v.at(µs - 1)
+		if o := take(v.store, waits(p, 3, 3, 2)); o.Allowed {
+			t.Fatalf("the fifth: %+v", o)
+		}
+		v.at(µs)
+		if o := take(v.old, place(4, 2)); !o.Allowed || o.Remaining != 1 {
+			t.Errorf("two, when three have ended: %+v", o)
+		}
+		v.at(µs*3/2 - 1)
+		if o := take(v.old, place(5, 2)); o.Allowed {
+			t.Errorf("two, when one is left: %+v", o)
+		}
+		v.at(µs * 3 / 2)
+		if o := take(v.old, place(6, 2)); !o.Allowed {
+			t.Errorf("two, when two are left: %+v", o)
+		}
+	}
+}
+
 // Whatever tickets there are, there are never more places than the limit, for none of the
 // versions, and none is lost for good.
 func TestTicketsLeaveThePlacesAlone(t *testing.T) {
@@ -164,12 +211,14 @@ func TestTicketsLeaveThePlacesAlone(t *testing.T) {
 	source := previousSource(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		v := newVersions(t, client, source)
-		p := &ratelimit.Policy{ID: "places", Algorithm: ratelimit.Concurrency, Limit: rapid.Int64Range(1, 4).Draw(rt, "limit"), Lease: 10 * time.Second}
+		lease := rapid.SampledFrom([]int64{1, 10}).Draw(rt, "lease") * sec
+		p := &ratelimit.Policy{ID: "places", Algorithm: ratelimit.Concurrency, Limit: rapid.Int64Range(1, 4).Draw(rt, "limit"),
+			Lease: time.Duration(lease) * time.Microsecond}
 		now := int64(0)
 		ends := map[uint64]int64{} // of leases
 		units := map[uint64]int64{}
 		for i := range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			now += rapid.Int64Range(0, 4*sec).Draw(rt, "passes")
+			now += rapid.Int64Range(0, lease*2/5).Draw(rt, "passes")
 			v.at(now)
 			held := int64(0)
 			for id, end := range ends {
@@ -183,12 +232,24 @@ func TestTicketsLeaveThePlacesAlone(t *testing.T) {
 			cost := rapid.Int64Range(1, p.Limit).Draw(rt, "cost")
 			op := ratelimit.Op{Policy: p, Key: "k", Cost: cost, Limit: p.Limit, ID: id}
 			store := v.store
-			switch rapid.IntRange(0, 5).Draw(rt, "what") {
-			case 0:
+			if rapid.IntRange(0, 3).Draw(rt, "version") == 0 {
 				store = v.old
+			}
+			end := func(id uint64, what ratelimit.Ending) {
+				if err := store.End(ctx, []ratelimit.End{{Policy: p, Key: "k", ID: id, What: what}}); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			switch rapid.IntRange(0, 6).Draw(rt, "what") {
 			case 1, 2, 3:
+				store = v.store
 				op = waits(p, id, rapid.Uint64Range(1, 5).Draw(rt, "ticket"), cost)
 			case 4:
+				store = v.store
+				w := waits(p, id, rapid.Uint64Range(1, 5).Draw(rt, "quits"), cost)
+				end(w.Ticket, ratelimit.EndGiveBack)
+				continue
+			case 5, 6:
 				if len(ends) > 0 {
 					var ids []uint64
 					for id := uint64(1); id <= uint64(i); id++ {
@@ -196,11 +257,14 @@ func TestTicketsLeaveThePlacesAlone(t *testing.T) {
 							ids = append(ids, id)
 						}
 					}
-					gone := rapid.SampledFrom(ids).Draw(rt, "ends")
-					if err := store.End(ctx, []ratelimit.End{{Policy: p, Key: "k", ID: gone, What: ratelimit.EndGiveBack}}); err != nil {
-						rt.Fatal(err)
+					one := rapid.SampledFrom(ids).Draw(rt, "which")
+					if rapid.Bool().Draw(rt, "renews") {
+						end(one, ratelimit.EndRenew)
+						ends[one] = now + lease
+					} else {
+						end(one, ratelimit.EndGiveBack)
+						delete(ends, one)
 					}
-					delete(ends, gone)
 					continue
 				}
 			}
@@ -213,8 +277,8 @@ func TestTicketsLeaveThePlacesAlone(t *testing.T) {
 				if held+cost > p.Limit {
 					rt.Fatalf("%d of %d places are taken, and %d more", held, p.Limit, cost)
 				}
-				ends[id], units[id] = now+10*sec, cost
-			} else if store == v.store && op.Ticket == 0 && held+cost <= p.Limit {
+				ends[id], units[id] = now+lease, cost
+			} else if op.Ticket == 0 && held+cost <= p.Limit {
 				rt.Fatalf("%d of %d places are taken, and a call that does not wait is refused %d: %+v", held, p.Limit, cost, o)
 			}
 			if ttl := v.ttl(p); len(ends) > 0 {
@@ -228,7 +292,7 @@ func TestTicketsLeaveThePlacesAlone(t *testing.T) {
 			}
 		}
 		// All are forgotten in the end.
-		v.at(now + 11*sec)
+		v.at(now + lease + sec)
 		if o := v.take(ratelimit.Op{Policy: p, Key: "k", Cost: p.Limit, Limit: p.Limit, ID: 999})[0]; !o.Allowed {
 			rt.Fatalf("when all leases have ended: %+v", o)
 		}

@@ -3,9 +3,13 @@
 local LINE, MAX_LINE = 3000000, 100
 
 -- Places that are taken for a lease (running.go). r.used counts the units of all
--- holds, also of those that have ended. Before them are the calls of processes that wait
+-- holds, also of those that have ended. Among them are the calls of processes that wait
 -- for a place, in the order in which they came: holds with no units, whose id begins with
 -- how many they wait for (4 bytes), and whose time is when they are forgotten.
+--
+-- Versions of this script without a line take it that what follows a hold that has not
+-- ended has not either, and that the last one ends last. So the line is before the first
+-- place that ends when it is forgotten, or later.
 build.concurrency = function()
   local rule = counting {letter = 'c', fields = {'used'}, times = true}
 
@@ -14,8 +18,7 @@ build.concurrency = function()
   local function place(r, id, at, units)
     local p = #r.holds + 1
     while p > 1 do
-      local last, n = hold(r, p - r.size)
-      if n == 0 or last <= at then break end
+      if hold(r, p - r.size) <= at then break end
       p = p - r.size
     end
     r.holds = r.holds:sub(1, p - 1) .. id .. pack('>I7I4', at, units) .. r.holds:sub(p)
@@ -31,15 +34,17 @@ build.concurrency = function()
     return used
   end
 
-  -- The calls in line but for op itself, and the places, which follow them. Of those that
-  -- came before op: their number, their units, and the time when the first is forgotten.
-  -- And where op is in line, if it is.
+  -- The calls in line but for op itself, and the places. Of those calls that came before
+  -- op: their number, their units, and the time when the first is forgotten. And where op
+  -- is in line, if it is.
   function rule.line(op, r)
-    local line, n, sum, first, own, p = {}, 0, 0, math.huge, nil, 1
+    local line, places, n, sum, first, own, p = {}, {}, 0, 0, math.huge, nil, 1
     while p < #r.holds do
       local id, at, units = r.holds:sub(p, p + 7), hold(r, p)
-      if units > 0 then break end
-      if id == op.ticket then
+      if units > 0 then
+        if at > op.t + LINE then break end
+        places[#places + 1] = r.holds:sub(p, p + r.size - 1)
+      elseif id == op.ticket then
         own = #line + 1
       elseif at > op.t then
         line[#line + 1] = r.holds:sub(p, p + r.size - 1)
@@ -47,17 +52,28 @@ build.concurrency = function()
       end
       p = p + r.size
     end
-    return line, r.holds:sub(p), n, sum, first, own
+    places[#places + 1] = r.holds:sub(p)
+    return line, table.concat(places), n, sum, first, own
+  end
+
+  -- Makes r hold a line, beside places. The last in it is forgotten when all are.
+  local function join(r, line, places)
+    r.holds = places
+    if #line == 0 then return end
+    local last, p = 0, 1
+    for i = 1, #line do last = max(last, (unpack('>I7', line[i], 9))) end
+    line[#line] = line[#line]:sub(1, 8) .. pack('>I7I4', last, 0)
+    while p < #r.holds and hold(r, p) < last do p = p + r.size end
+    r.holds = r.holds:sub(1, p - 1) .. table.concat(line) .. r.holds:sub(p)
   end
 
   function rule.charge(op, r, id)
     r.used = rule.used(op, r) + op.cost
     local line, places = rule.line(op, r)
-    r.holds = places
+    r.holds, r.last = places, op.t
     dropOld(r, function(at) return at <= op.t end)
-    r.holds = table.concat(line) .. r.holds
     place(r, id or '\0\0\0\0\0\0\0\0', op.t + op.window, op.cost)
-    r.last = op.t
+    join(r, line, r.holds)
   end
 
   -- Has op be in line, or be no more if other limits refuse it, too: it would keep a place
@@ -66,8 +82,12 @@ build.concurrency = function()
     local line, places, _, _, _, own = rule.line(op, r)
     local waits = op.queues and not op.allowed
     if not own and (not waits or #line >= MAX_LINE) then return false end
-    if waits then table.insert(line, own or #line + 1, op.ticket .. pack('>I7I4', op.t + LINE, 0)) end
-    r.holds, r.last = table.concat(line) .. places, max(r.last, op.t)
+    if waits then
+      local ticket = op.ticket .. pack('>I7I4', op.t + min(LINE, op.window), 0)
+      table.insert(line, own or #line + 1, ticket)
+    end
+    join(r, line, places)
+    r.last = max(r.last, op.t)
     return true
   end
 
@@ -84,29 +104,29 @@ build.concurrency = function()
   end
 
   function rule.clear(_, r)
-    if r.holds == '' then return -NEVER end
-    local at = hold(r, #r.holds - r.size + 1)
-    for p = 1, #r.holds, r.size do
-      local forgotten, units = hold(r, p)
-      if units > 0 then break end
-      at = max(at, forgotten)
-    end
-    return at
+    return r.holds ~= '' and (hold(r, #r.holds - r.size + 1)) or -NEVER
   end
 
-  function rule.giveBack(_, r, p)
+  function rule.giveBack(op, r, p)
     local _, units = hold(r, p)
     r.used = r.used - units
     drop(r, p)
+    if units == 0 then
+      local line, places = rule.line(op, r)
+      join(r, line, places)
+    end
   end
 
   -- A lease that has ended is renewed only if its place is free.
   function rule.renew(op, r, p)
     local at, units = hold(r, p)
-    if at > op.t or rule.used(op, r) + units <= op.capacity then
+    if units > 0 and (at > op.t or rule.used(op, r) + units <= op.capacity) then
       local id = r.holds:sub(p, p + 7)
       drop(r, p)
+      local line, places = rule.line(op, r)
+      r.holds = places
       place(r, id, max(at, op.t + op.window), units)
+      join(r, line, r.holds)
     end
   end
   return rule
