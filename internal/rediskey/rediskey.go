@@ -90,6 +90,13 @@ func (k Key) Append(b []byte) []byte {
 	return append(b, k.Form...)
 }
 
+// SplitAt returns where the counter of a name is if counters are kept in hashes: the name
+// of that of the user's key, which is at an index of the name, and the field.
+func SplitAt(name string, user int) (hash, field string) {
+	end := user + strings.IndexByte(name[user:], '}') + 1
+	return name[:end], name[end:]
+}
+
 // Parse returns what a name under the prefix says, and whether it is one.
 func Parse(prefix, name string) (Key, bool) {
 	k, ok := parse(prefix, name)

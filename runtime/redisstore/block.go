@@ -3,15 +3,9 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
-)
-
-var (
-	blockSource = sync.OnceValue(func() string { return readSource("block.lua") })
-	blockScript = sync.OnceValue(func() *script { return newScript(blockSource()) })
 )
 
 // Block implements [ratelimit.Blocker]. What the key has counted stays. A process with a version of this package without Block
@@ -27,5 +21,5 @@ func (s *Store) Block(ctx context.Context, p *ratelimit.Policy, key string, d ti
 	defer s.leases.forget(p.ID, key)
 	// Rounded up, so that no block is none.
 	µs := int64((d + time.Microsecond - 1) / time.Microsecond)
-	return s.ask(ctx, &command{script: s.blocks, keys: []string{s.key(p, key)}, args: []any{µs}})
+	return s.ask(ctx, &command{script: s.scripts.block, keys: []string{s.key(p, key)}, args: []any{µs}})
 }

@@ -10,7 +10,7 @@ end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local raw = redis.pcall('GET', KEYS[1])
+local raw = get(1)
 if type(raw) == 'table' then
   error('RATELIMIT KEYS[1]: ' .. raw.err, 0)
 end
@@ -18,10 +18,10 @@ raw = raw or ''
 if raw:sub(1, 1) == 'X' then raw = raw:sub(9) end
 if d > 0 then
   local ttl = math.max(redis.call('PTTL', KEYS[1]), math.ceil(d / 1000))
-  redis.call('SET', KEYS[1], 'X' .. struct.pack('>I7', now + d) .. raw, 'PX', string.format('%.0f', ttl))
+  put(1, 'X' .. struct.pack('>I7', now + d) .. raw, ttl)
 elseif raw == '' then
-  redis.call('DEL', KEYS[1])
+  remove(1)
 else
-  redis.call('SET', KEYS[1], raw, 'KEEPTTL')
+  replace(1, raw)
 end
 return 1

@@ -270,7 +270,7 @@ func (c *checkup) rights(ctx context.Context, client *redis.Client, role string)
 		{"get", key},
 		{"pttl", key},
 		{"eval", "return 0", 1, key},
-		{"evalsha", s.script.sha, 1, key},
+		{"evalsha", s.scripts.take.sha, 1, key},
 		{"del", key},
 	}
 	if s.pipelines > 0 {
@@ -317,7 +317,7 @@ func (c *checkup) decides(ctx context.Context) {
 	args, err := s.arguments(ops, c.now())
 	if err == nil {
 		var reply any
-		if reply, err = s.script.run(ctx, s.client, &command{keys: []string{s.key(op.Policy, "")}, args: args}); err == nil {
+		if reply, err = s.scripts.take.run(ctx, s.client, &command{keys: []string{s.key(op.Policy, "")}, args: args, tagAt: s.tagAt()}); err == nil {
 			_, err = readReply(reply, ops)
 		}
 	}

@@ -11,15 +11,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/rediskey"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 // command is what the server is asked for one call. All that a call of one policy needs
 // is in it, so that it is one allocation.
 type command struct {
-	script *script // nil: the one that decides
-	keys   []string
-	args   []any                // of the script; nil to delete the key
+	script *script              // nil: the one that decides
+	keys   []string             // names of counters
+	args   []any                // of the script; nil to delete the counter
+	tagAt  int                  // where users' keys are in the names, if states are kept in hashes; else 0
 	read   func(*command) error // of the reply; nil if that says nothing
 	ops    []ratelimit.Op       // for read
 
@@ -43,7 +45,10 @@ type command struct {
 	key   [1]string
 	text  string
 	arg   [1]any
-	words [5]any
+	words [6]any
+
+	// Of a call of one key, if states are kept in hashes.
+	home, field [1]string
 }
 
 // recycled has commands that were joined with others and answered. No client has seen
@@ -112,6 +117,7 @@ func (s *Store) ask(ctx context.Context, c *command) error {
 		wait = min(wait, left)
 	}
 	c.within.set(ctx, wait)
+	c.tagAt = s.tagAt()
 	if s.inFlight.Add(1) > s.maxInFlight {
 		s.inFlight.Add(-1)
 		c.breaker.untold(c)
@@ -234,10 +240,15 @@ func (s *Store) send(client redis.UniversalClient, c *command) {
 		s.ended(c)
 	}()
 	if c.args == nil {
-		c.err = client.Del(&c.within, c.keys[0]).Err()
+		if key := c.keys[0]; c.tagAt > 0 {
+			home, field := rediskey.SplitAt(key, c.tagAt)
+			c.err = client.HDel(&c.within, home, field).Err()
+		} else {
+			c.err = client.Del(&c.within, key).Err()
+		}
 		return
 	}
-	c.reply, c.err = cmp.Or(c.script, s.script).run(&c.within, client, c)
+	c.reply, c.err = cmp.Or(c.script, s.scripts.take).run(&c.within, client, c)
 }
 
 // ended tells whoever waits for c that there is a reply or an error.

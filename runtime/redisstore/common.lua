@@ -6,7 +6,11 @@
 -- plain.lua and the others, which follow, decide everything, and also the calls that are
 -- begun here and that turn out to be rare; nothing is written before that is known.
 --
--- KEYS[i]  the state of the i-th limit; all keys are in one hash slot.
+-- There is one script for each way to keep states: what is between --@strings and --@end
+-- is of the one that has each in a string, and what is between --@hashes and --@end of the
+-- one that has those of a user's key in a hash.
+--
+-- KEYS[i]  where the state of the i-th limit is; all keys are in one hash slot.
 -- ARGV[i]  what plain.lua describes or, for limits of buckets, fixed windows and logs
 --          that are enforced, all of them together, one string for each key. It begins
 --          with B, F or L, and ends with limit (4 bytes), window (7), capacity (4) and
@@ -17,6 +21,8 @@
 --          of one limit each, which are decided one after the other, and the byte tells
 --          by which of the strings, from 1 on. It is m in place of M if some of the keys
 --          are the same.
+--          With hashes, as many fields follow as there are strings of limits, and the
+--          key is there once if it is that of all limits of a call.
 -- Reply    of the latter, one string for each key, the string itself if there is one
 --          call of one limit. Nothing for what is rare among many calls, and not done.
 --          Where the call is charged: the new state of a bucket, or an integer, its q,
@@ -27,6 +33,9 @@
 --          another one refuses: a and the debt; or v, the units used and that time.
 
 local KEYS, ARGV = KEYS, ARGV
+--@hashes
+local FIELDS
+--@end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
@@ -34,19 +43,39 @@ local tag = ARGV[1] and ARGV[1]:byte()
 if tag == 66 or tag == 70 or tag == 76 or tag == 77 or tag == 109 then
   local call, pcall, format = redis.call, redis.pcall, string.format
   local pack, unpack = struct.pack, struct.unpack
-  local many, several = tag == 77 or tag == 109, #KEYS > 1
-  local all = several and not many
+  local many = tag == 77 or tag == 109
   local which = many and {ARGV[1]:byte(2, -1)}
-  local n, admitted = #KEYS, true
+--@strings
+  local n = #KEYS
   local rare = n ~= (many and #which or #ARGV)
+--@hashes
+  local home = KEYS[1]
+  local n, fields = #KEYS, #ARGV / 2 -- which begin behind that argument
+  if many then fields = fields + 0.5 elseif n == 1 then n = fields end
+  local rare = fields % 1 > 0 or n ~= (many and #which or fields)
+--@end
+  local several, admitted = n > 1, true
+--@strings
+  local all = several and not many
+--@hashes
+  local shared = several and not many and #KEYS == 1
+  local all = several and not many and not shared
+--@end
   -- Six for each limit of a call that has several: the replies if the call is charged and
   -- if it is not, which takes two numbers where this limit admits it, and what is to be
   -- written. There is room for four limits from the beginning.
   local kept = all and {nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil}
+--@strings
   -- For keys that differ, what they hold, or false where it is no string. The server's user
   -- may lack the rights to this, PTTL and SETRANGE: all takes a little longer then.
   local held = tag == 77 and not rare and pcall('MGET', _G.unpack(KEYS))
   if held and held.err then held = false end
+--@hashes
+  local held = shared and not rare and pcall('HMGET', home, _G.unpack(ARGV, fields + 1))
+  if held and held.err then rare = true end
+  local set = shared and {nil, nil, nil, nil, nil, nil, nil, nil} -- fields and states
+  local most = 0
+--@end
   -- What known, an argument, says, and its tag if that makes sense.
   local known, kind, w, l, fullq, fullr, costq, costr, limit, window, cost, width, _
   for i = 1, rare and 0 or n do repeat
@@ -67,7 +96,11 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 or tag == 109 then
     end
     if not kind then rare = true break end
     local raw
+--@strings
     if held then raw = held[i] else raw = pcall('GET', KEYS[i]) end
+--@hashes
+    if held then raw = held[i] else raw = pcall('HGET', KEYS[i], ARGV[fields + (many and which[i] or i)]) end
+--@end
     local state, life, gap, reply, refusal, free, rest
     if kind == 66 then
       local q, r, oldq, oldr = costq, costr, 0, 0
@@ -175,6 +208,7 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 or tag == 109 then
         if all then free, rest = used, used > 0 and window - gap or 0 end
       end
     end
+--@strings
     -- A key lives longer than its state says something, at most by half an hour, so that
     -- calls in a row need not set anew when it expires, which takes most of the time of a
     -- write. If the last call was long ago, they would have to. A state that has the length
@@ -214,6 +248,43 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 or tag == 109 then
       if several then KEYS[j] = reply end
       j = j + 1
     end
+--@hashes
+    -- A hash lives as long as the state that lives longest, and longer than it says
+    -- something, at most by half an hour, so that calls in a row need not set anew when it
+    -- expires.
+    local j = state and i or i + 1
+    if shared then
+      if refusal then rare = true break end -- what is left of the others takes its time
+      held[i], set[2 * i - 1], set[2 * i] = reply, ARGV[fields + i], state
+      if life > most then most = life end
+      if i < n then break end
+      j, life = n, most
+    elseif all then
+      admitted = admitted and not refusal
+      j = 6 * i
+      kept[j - 5], kept[j - 4], kept[j - 3], kept[j - 2], kept[j - 1] = reply, refusal or free, rest, state, life
+      j = admitted and i == n and 1 or i + 1
+    end
+    while j <= i do
+      if all then reply, state, life = kept[6 * j - 5], kept[6 * j - 2], kept[6 * j - 1] end
+      local key = shared and home or KEYS[j]
+      local lives = call('PTTL', key)
+      if shared then
+        call('HSET', key, _G.unpack(set))
+      else
+        call('HSET', key, ARGV[fields + (many and which[j] or j)], state)
+        if several then KEYS[j] = reply end
+      end
+      if lives * 1000 < life then
+        life = math.ceil((life + (life < 28800000000 and life / 16 + 1000000 or 1801000000)) / 1000)
+        call('PEXPIRE', key, format(life < 2000000000 and '%d' or '%.0f', life))
+      end
+      j = j + 1
+    end
+--@end
+--@hashes
+    if shared then return held end
+--@end
     if not several then return reply or refusal end
     if refusal and many then KEYS[i] = refusal end
   until true
@@ -231,7 +302,16 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 or tag == 109 then
     return KEYS
   end
   local full = {}
+--@strings
   for i = 1, #ARGV do
+--@hashes
+  FIELDS = {}
+  for i = 1, fields do
+    FIELDS[i] = ARGV[fields + i]
+    if shared then KEYS[i] = home end -- it was there once
+  end
+  for i = 1, fields do
+--@end
     local arg = ARGV[i]
     local name = arg:byte() == 66 and 'bucket' or arg:byte() == 70 and 'fixed' or arg:byte() == 76 and 'log'
     if not name or #arg ~= (name == 'bucket' and 53 or name == 'fixed' and 20 or 21) then

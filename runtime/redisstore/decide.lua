@@ -54,7 +54,7 @@ if id and not within then return cancel(ops, id) end
 local admitted, wait = true, 0
 for i = 1, #ops do
   local op = ops[i]
-  local raw = redis.pcall('GET', KEYS[i])
+  local raw = get(i)
   if type(raw) == 'table' then
     complain('KEYS[' .. i .. ']: ' .. raw.err)
   end
@@ -95,9 +95,9 @@ for i = 1, #ops do
   local reset = op.reset()
   if write and reset > 0 then
     local ttl = ceil((op.t - now + reset) / 1000)
-    redis.call('SET', KEYS[i], op.encode(), 'PX', string.format('%.0f', ttl))
+    put(i, op.encode(), ttl)
   elseif write and op.ticket then
-    redis.call('DEL', KEYS[i]) -- it was all that was recorded, and is not in line any more
+    remove(i) -- it was all that was recorded, and is not in line any more
   end
   if op.till then reset = max(reset, op.till - now) end
   reply[4 * i - 3] = op.allowed and 1 or 0

@@ -38,9 +38,9 @@ local function write(op, state, ttl)
     state, ttl = blocked(op, ttl > 0 and state or ''), max(ttl, op.till - now)
   end
   if ttl > 0 then
-    redis.call('SET', KEYS[op.number], state, 'PX', string.format('%.0f', ceil(min(ttl, EXACT) / 1000)))
+    put(op.number, state, ceil(min(ttl, EXACT) / 1000))
   else
-    redis.call('DEL', KEYS[op.number])
+    remove(op.number)
   end
 end
 
@@ -113,14 +113,14 @@ function endings.undo(op, raw)
   if state == '' and before ~= '' and op.algorithm == 'fixed' then return end
   if state then state = before .. state end
   if state == '' and not op.till then
-    redis.call('DEL', KEYS[op.number])
+    remove(op.number)
   elseif state then
-    redis.call('SET', KEYS[op.number], blocked(op, state), 'KEEPTTL') -- which is long enough for less
+    replace(op.number, blocked(op, state)) -- which is long enough for less
   end
 end
 
 local function finish(op)
-  local raw = redis.pcall('GET', KEYS[op.number])
+  local raw = get(op.number)
   if type(raw) == 'table' then
     complain('KEYS[' .. op.number .. ']: ' .. raw.err)
   end
@@ -159,7 +159,7 @@ local function cancel(op, id)
     op.ending = 'cancel'
     return finish(op)
   end
-  local raw = redis.pcall('GET', KEYS[op.number])
+  local raw = get(op.number)
   if type(raw) == 'table' then
     complain('KEYS[' .. op.number .. ']: ' .. raw.err)
   end

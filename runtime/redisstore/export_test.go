@@ -3,8 +3,10 @@ package redisstore
 import (
 	"context"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +15,20 @@ import (
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
-func init() { defaultTimeout = 10 * time.Second }
+// RATELIMITGEN_LAYOUT=hashes has all tests run with WithHashes.
+func init() {
+	defaultTimeout = 10 * time.Second
+	switch l := os.Getenv("RATELIMITGEN_LAYOUT"); l {
+	case "":
+	case string(inHashes):
+		defaultLayout, defaultScripts = inHashes, hashScripts
+	default:
+		panic("RATELIMITGEN_LAYOUT is " + l)
+	}
+}
+
+// InHashes reports whether stores keep states in hashes.
+func InHashes() bool { return defaultLayout == inHashes }
 
 // The script of NewFakeTime is the real one, run after this preamble: it takes its
 // time from the key <prefix>now, and has keys outlive their time to live, which
@@ -31,8 +46,9 @@ local redis = {
       local now = tonumber(real.call('GET', KEYS[1]:match('^(.-){') .. 'now') or '0')
       return {math.floor(now / 1000000), math.fmod(now, 1000000)}
     end
-    if name == 'DEL' then return real.call(name, key) end
+    if name == 'DEL' or name == 'HDEL' or name == 'HSET' then return real.call(name, ...) end
     if name == 'PTTL' then return real.call(name, key) - 3600000 end
+    if name == 'PEXPIRE' then return real.call(name, key, string.format('%.0f', value + 3600000)) end
     if px == 'KEEPTTL' then return real.call(name, key, value, px) end
     ttl = string.format('%.0f', ttl + 3600000)
     if nx then return real.call(name, key, value, px, ttl, nx) end
@@ -41,10 +57,7 @@ local redis = {
 }
 `
 
-var (
-	fakeTimeScript      = newScript(fakeTime + takeSource())
-	fakeTimeBlockScript = newScript(fakeTime + blockSource())
-)
+var fakeTimeScripts = sync.OnceValue(func() scripts { return newScripts(fakeTime, defaultLayout) })
 
 // Alarms are of deadlines that are shared.
 type Alarms struct{ latest atomic.Pointer[alarm] }
@@ -79,7 +92,7 @@ func Distinct(keys []string) bool { return distinct(keys) }
 // remembers no refusals, since that runs by another time.
 func NewFakeTime(client redis.UniversalClient, prefix string, opts ...Option) *Store {
 	s := New(client, append(opts, WithPrefix(prefix), WithRefusalMemory(0))...)
-	s.script, s.blocks = fakeTimeScript, fakeTimeBlockScript
+	s.scripts = fakeTimeScripts()
 	return s
 }
 
@@ -107,9 +120,9 @@ func HashTag(key string) string { return hashTag(key) }
 
 // Command returns the EVALSHA or EVAL that decides ops, arguments as strings.
 func (s *Store) Command(name string, ops []ratelimit.Op) []any {
-	script := s.script.sha
+	script := s.scripts.take.sha
 	if name == "eval" {
-		script = s.script.source
+		script = s.scripts.take.source
 	}
 	cmd := []any{name, script, strconv.Itoa(len(ops))}
 	for i := range ops {
@@ -149,8 +162,8 @@ func (s *Store) Direct(ctx context.Context, ops []ratelimit.Op) (err error) {
 	for i := range ops {
 		keys[i] = s.key(ops[i].Policy, ops[i].Key)
 	}
-	c := &command{keys: keys, args: commonArguments(ops), ops: ops}
-	if c.reply, err = s.script.run(ctx, s.client, c); err != nil {
+	c := &command{keys: keys, args: commonArguments(ops), ops: ops, tagAt: s.tagAt()}
+	if c.reply, err = s.scripts.take.run(ctx, s.client, c); err != nil {
 		return err
 	}
 	return readCommonReply(c)
@@ -158,7 +171,7 @@ func (s *Store) Direct(ctx context.Context, ops []ratelimit.Op) (err error) {
 
 // EndCommand returns the EVAL that does ends.
 func (s *Store) EndCommand(ends []ratelimit.End) []any {
-	cmd := []any{"eval", s.script.source, strconv.Itoa(len(ends))}
+	cmd := []any{"eval", s.scripts.take.source, strconv.Itoa(len(ends))}
 	for i := range ends {
 		cmd = append(cmd, s.key(ends[i].Policy, ends[i].Key))
 	}
@@ -227,6 +240,7 @@ func (s *Store) TakeEach(ctxs []context.Context, ops []ratelimit.Op) (errs []err
 			}
 			c.args = args
 		}
+		c.tagAt = s.tagAt()
 		c.within.set(ctxs[i], s.timeout)
 		c.done = make(chan struct{})
 		s.inFlight.Add(1)
@@ -276,7 +290,7 @@ func (s *Store) Undo(ctx context.Context, p *ratelimit.Policy, key string, units
 // Previous has s, a store in fake time, ask the script of an earlier version. What its
 // processes send is what those of this version do.
 func (s *Store) Previous(source string) *Store {
-	s.script = newScript(fakeTime + source)
+	s.scripts.take = newScript(fakeTime + source)
 	return s
 }
 

@@ -16,6 +16,15 @@ func (s *Store) keyOf(p *ratelimit.Policy, userKey string) rediskey.Key {
 	return rediskey.Key{Prefix: s.prefix, User: userKey, Policy: p.ID, Form: form(p)}
 }
 
+// tagAt is where users' keys are in the names of counters, if s keeps states in hashes, or
+// else 0.
+func (s *Store) tagAt() int {
+	if s.layout == inStrings {
+		return 0
+	}
+	return len(s.prefix) + 1
+}
+
 // hashTag returns the part of key that decides its slot, as Redis Cluster and
 // go-redis's Ring find it.
 func hashTag(key string) string {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/ratelimitgen/ratelimitgen/internal/rediskey"
 )
 
 // maxPipeline is the most commands that are sent together.
@@ -221,9 +223,9 @@ func (s *Store) sendOnce(within *deadline, client redis.UniversalClient, batch [
 			}
 		}
 		if known || len(sent) > 0 {
-			cmds = append(cmds, c.call(within, "evalsha", &s.script.sha))
+			cmds = append(cmds, c.call(within, "evalsha", &s.scripts.take.sha))
 		} else {
-			cmds = append(cmds, c.call(within, "eval", &s.script.source))
+			cmds = append(cmds, c.call(within, "eval", &s.scripts.take.source))
 		}
 		sent = append(sent, c)
 	}
@@ -259,19 +261,30 @@ func (c *command) joins() bool { return c.text != "" && !c.rare }
 // join returns a command for the calls of several. What becomes of them is found out by
 // divide.
 func join(parts []*command) *command {
-	all := &command{parts: parts, keys: make([]string, len(parts)), args: make([]any, 1, 2)}
-	var texts []string // that differ; those of the calls of one policy are alike
+	all := &command{parts: parts, keys: make([]string, len(parts)), args: make([]any, 1, 2), tagAt: parts[0].tagAt}
+	// Those of the calls of one policy are alike.
+	type limit struct{ text, field string }
+	var limits []limit
 	which := make([]byte, 1, 1+maxPipeline)
 	which[0] = 'M'
 	for i, c := range parts {
 		all.keys[i] = c.keys[0]
-		n := slices.Index(texts, c.text)
+		l := limit{text: c.text}
+		if c.tagAt > 0 {
+			_, l.field = rediskey.SplitAt(c.keys[0], c.tagAt)
+		}
+		n := slices.Index(limits, l)
 		if n < 0 {
-			n = len(texts)
-			texts = append(texts, c.text)
-			all.args = append(all.args, c.text)
+			n = len(limits)
+			limits = append(limits, l)
+			all.args = append(all.args, l.text)
 		}
 		which = append(which, byte(n+1))
+	}
+	if all.tagAt > 0 {
+		for _, l := range limits {
+			all.args = append(all.args, l.field)
+		}
 	}
 	if !distinct(all.keys) {
 		which[0] = 'm'

@@ -13,24 +13,42 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/rediskey"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
 //go:embed *.lua
 var sources embed.FS
 
-// The scripts, once they are needed. A program that links this package need not use it.
-var (
-	takeSource = sync.OnceValue(joinSources)
-	takeScript = sync.OnceValue(func() *script { return newScript(takeSource()) })
+// layout is how states are kept on the server.
+type layout string
+
+const (
+	inStrings layout = "strings"
+	inHashes  layout = "hashes"
 )
 
-// joinSources returns the script, which is in several files. Those of all
+// scripts are those of a layout: one that decides and one that blocks.
+type scripts struct{ take, block *script }
+
+// The scripts, once they are needed. A program that links this package need not use it.
+var (
+	stringScripts = sync.OnceValue(func() scripts { return newScripts("", inStrings) })
+	hashScripts   = sync.OnceValue(func() scripts { return newScripts("", inHashes) })
+)
+
+// newScripts returns the scripts of a layout, each after a preamble.
+func newScripts(preamble string, l layout) scripts {
+	return scripts{newScript(preamble + takeSource(l)), newScript(preamble + blockSource(l))}
+}
+
+// takeSource returns the script that decides, which is in several files. Those of all
 // but the usual algorithms are the body of a function.
-func joinSources() string {
+func takeSource(l layout) string {
 	var b strings.Builder
 	add := func(name string) { b.WriteString(readSource(name)) }
-	add("common.lua")
+	b.WriteString(only(l, readSource("common.lua")))
+	add(string(l) + ".lua")
 	add("plain.lua")
 	b.WriteString("local function records()\n")
 	for _, name := range []string{"holds.lua", "windows.lua", "buckets.lua", "running.lua", "ahead.lua", "records.lua", "ends.lua"} {
@@ -38,6 +56,27 @@ func joinSources() string {
 	}
 	b.WriteString("end\n\n")
 	add("decide.lua")
+	return b.String()
+}
+
+// blockSource returns the script that blocks.
+func blockSource(l layout) string {
+	return only(l, "--@hashes\nlocal FIELDS\n--@end\n") + readSource(string(l)+".lua") + readSource("block.lua")
+}
+
+// only returns a source without the lines that are of another layout: those behind a line
+// that names that, up to the next such line or one that says that it ends.
+func only(l layout, source string) string {
+	var b strings.Builder
+	keeps := true
+	for line := range strings.Lines(source) {
+		if part, ok := strings.CutPrefix(line, "--@"); ok {
+			part = strings.TrimSpace(part)
+			keeps = part == string(l) || part == "end"
+		} else if keeps {
+			b.WriteString(line)
+		}
+	}
 	return b.String()
 }
 
@@ -85,17 +124,56 @@ func (c *command) call(ctx context.Context, name any, script *string) *onceCmd {
 		once, all = new(onceCmd), nil
 	}
 	c.sent = once
-	if n := 3 + len(c.keys) + len(c.args); n > cap(all) {
+	n := 3 + len(c.keys) + len(c.args)
+	if c.tagAt > 0 {
+		n += len(c.keys)
+	}
+	if n > cap(all) {
 		all = make([]any, 0, n)
 	}
-	all = append(all, name, script, len(c.keys))
-	for i := range c.keys {
-		all = append(all, &c.keys[i])
+	all = append(all, name, script)
+	if c.tagAt > 0 {
+		all = c.appendHashes(all)
+	} else {
+		all = append(all, len(c.keys))
+		for i := range c.keys {
+			all = append(all, &c.keys[i])
+		}
+		all = append(all, c.args...)
 	}
-	all = append(all, c.args...)
 	once.Cmd = redis.NewCmd(ctx, all...)
 	once.SetFirstKeyPos(3)
 	return once
+}
+
+// appendHashes appends keys and arguments for states in hashes: the hash of each key, but
+// one if common.lua is asked about several in one, and behind all other arguments the
+// field of each.
+func (c *command) appendHashes(all []any) []any {
+	homes, fields := c.home[:], c.field[:]
+	if n := len(c.keys); n != 1 {
+		both := make([]string, 2*n)
+		homes, fields = both[:n], both[n:]
+	}
+	same := len(c.keys) > 1 && c.ops != nil
+	for i, key := range c.keys {
+		homes[i], fields[i] = rediskey.SplitAt(key, c.tagAt)
+		same = same && homes[i] == homes[0]
+	}
+	if same {
+		homes = homes[:1]
+	}
+	all = append(all, len(homes))
+	for i := range homes {
+		all = append(all, &homes[i])
+	}
+	all = append(all, c.args...)
+	if c.parts == nil { // else they are there
+		for i := range fields {
+			all = append(all, &fields[i])
+		}
+	}
+	return all
 }
 
 // NoRetry implements [redis.Cmder].
