@@ -135,10 +135,10 @@ func TestABlockThatIsOutOfRangeIsAnError(t *testing.T) {
 			t.Errorf("a block of %v: error %v", d, err)
 		}
 	}
-	if err := f.client.HSet(context.Background(), f.store.KeyOf(p, "k"), "a", "b").Err(); err != nil {
+	if err := f.client.RPush(context.Background(), place(f.store.KeyOf(p, "k")), "a").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.store.Block(context.Background(), p, "k", time.Hour); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
-		t.Errorf("a block of a hash: error %v", err)
+		t.Errorf("a block of a list: error %v", err)
 	}
 }

@@ -244,10 +244,15 @@ var noWrites = map[string]string{
 func (c *checkup) own(ctx context.Context, client *redis.Client) string {
 	const tries = 200 // which miss one of 20 masters once in 28,000 times
 	k := rediskey.Key{Prefix: c.store.prefix, Form: "check"}
+	probe := []any{"set", "", "", "px", 1000}
+	if c.store.layout == inHashes {
+		probe = []any{"hget", "", "f"}
+	}
 	first := k.String()
 	for i := range tries {
 		name := k.String()
-		if code(client.Do(ctx, "set", name, "", "px", 1000).Err()) != "MOVED" {
+		probe[1] = name
+		if code(client.Do(ctx, probe...).Err()) != "MOVED" {
 			return name
 		}
 		if k.User = strconv.Itoa(i); hashTag(k.String()) == hashTag(first) {
@@ -263,17 +268,26 @@ func (c *checkup) rights(ctx context.Context, client *redis.Client, role string)
 	s := c.store
 	addr, user := client.Options().Addr, cmp.Or(client.Options().Username, "default")
 	key := c.own(ctx, client)
-	commands := [][]any{
-		{"time"},
-		{"set", key, "", "px", 1000},
-		{"setrange", key, 0, ""},
-		{"get", key},
-		{"pttl", key},
-		{"eval", "return 0", 1, key},
-		{"evalsha", s.scripts.take.sha, 1, key},
-		{"del", key},
+	commands := [][]any{{"time"}, {"eval", "return 0", 1, key}, {"evalsha", s.scripts.take.sha, 1, key}}
+	if s.layout == inHashes {
+		commands = append(commands, [][]any{
+			{"hset", key, "f", ""},
+			{"pexpire", key, 1000},
+			{"pttl", key},
+			{"hget", key, "f"},
+			{"hmget", key, "f"},
+			{"hdel", key, "f"},
+		}...)
+	} else {
+		commands = append(commands, [][]any{
+			{"set", key, "", "px", 1000},
+			{"setrange", key, 0, ""},
+			{"get", key},
+			{"pttl", key},
+			{"del", key},
+		}...)
 	}
-	if s.pipelines > 0 {
+	if s.pipelines > 0 && s.layout == inStrings {
 		commands = append(commands, []any{"mget", key})
 	}
 	for _, command := range commands {
@@ -281,7 +295,7 @@ func (c *checkup) rights(ctx context.Context, client *redis.Client, role string)
 		if code(err) != "NOPERM" {
 			// A node that has other slots says so. That it is a replica is known from INFO.
 			remedy, ok := noWrites[code(err)]
-			if ok && command[0] == "set" && (role == "" || code(err) != "READONLY") {
+			if ok && (command[0] == "set" || command[0] == "hset") && (role == "" || code(err) != "READONLY") {
 				c.find(addr, Problem, err.Error(), remedy)
 			}
 			continue
@@ -292,7 +306,7 @@ func (c *checkup) rights(ctx context.Context, client *redis.Client, role string)
 			what = strings.ToUpper(name) + ": " + what
 		}
 		severity := Problem
-		if name == "setrange" || name == "pttl" || name == "mget" {
+		if s.layout == inStrings && (name == "setrange" || name == "pttl" || name == "mget") {
 			// Without them the script reads and writes by commands that take longer.
 			severity = Warning
 			what = "the server's time for a decision is longer than it need be: " + what

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,11 +147,12 @@ func TestCheckNamesTheRightThatIsMissing(t *testing.T) {
 	s := startServer(t)
 	admin := connect(t, s.addr)
 	slower := map[string][]string{"slow": {"setrange", "pttl"}, "nomget": {"mget"}}
-	for name, c := range map[string]struct {
+	type rights struct {
 		rules    []any
 		problems []string
 		warnings int
-	}{
+	}
+	all := map[string]rights{
 		"enough":  {[]any{"~ratelimit:*", "+evalsha", "+eval", "+get", "+pttl", "+set", "+setrange", "+time", "+del", "+info"}, nil, 0},
 		"noinfo":  {[]any{"~ratelimit:*", "+evalsha", "+eval", "+get", "+pttl", "+set", "+setrange", "+time", "+del"}, nil, 1},
 		"noeval":  {[]any{"~ratelimit:*", "+evalsha", "+get", "+pttl", "+set", "+setrange", "+time", "+del", "+info"}, []string{"ACL SETUSER noeval +eval ~ratelimit:*"}, 0},
@@ -161,7 +163,19 @@ func TestCheckNamesTheRightThatIsMissing(t *testing.T) {
 		"slow":    {[]any{"~ratelimit:*", "+evalsha", "+eval", "+get", "+set", "+time", "+del", "+info"}, nil, 2},
 		"nokeys":  {[]any{"~other:*", "+@all"}, []string{"+set ~", "+get ~", "+eval ~", "+evalsha ~", "+del ~"}, 2},
 		"nothing": {[]any{"~*", "+ping"}, []string{"+time ~", "+set ~", "+get ~", "+eval ~", "+evalsha ~", "+del ~"}, 3},
-	} {
+	}
+	if redisstore.InHashes() {
+		commands := []string{"time", "eval", "evalsha", "hget", "hmget", "hset", "hdel", "pttl", "pexpire"}
+		enough := []any{"~ratelimit:*", "+info"}
+		for _, name := range commands {
+			enough = append(enough, "+"+name)
+		}
+		all = map[string]rights{"enough": {enough, nil, 0}}
+		for _, name := range commands {
+			all["no"+name] = rights{append(slices.Clone(enough), "-"+name), []string{"ACL SETUSER no" + name + " +" + name + " ~ratelimit:*"}, 0}
+		}
+	}
+	for name, c := range all {
 		if err := admin.Do(ctx, append([]any{"acl", "setuser", name, "on", ">secret", "resetkeys"}, c.rules...)...).Err(); err != nil {
 			t.Fatal(err)
 		}

@@ -305,6 +305,7 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 or tag == 109 then
 --@strings
   for i = 1, #ARGV do
 --@hashes
+  if fields % 1 > 0 then error('RATELIMIT wrong number of arguments', 0) end
   FIELDS = {}
   for i = 1, fields do
     FIELDS[i] = ARGV[fields + i]

@@ -122,7 +122,7 @@ func TestRD03ABadArgumentOfACommonCallIsAnError(t *testing.T) {
 	}
 	expectRefused := func(what string, cmd []any) {
 		t.Helper()
-		if err := client.Do(ctx, cmd...).Err(); err == nil || !strings.Contains(err.Error(), "RATELIMIT") {
+		if err := client.Do(ctx, redisstore.Sent(cmd)...).Err(); err == nil || !strings.Contains(err.Error(), "RATELIMIT") {
 			t.Errorf("%s: error %v", what, err)
 		}
 		if n, err := client.DBSize(ctx).Result(); n != 0 || err != nil {
@@ -189,7 +189,7 @@ func TestRD03ABadArgumentOfACommonCallIsAnError(t *testing.T) {
 			t.Fatalf("calls by argument %d: %d keys were written, %v", which, n, err)
 		}
 	}
-	if err := client.Do(ctx, store.CommonCommand(ops)...).Err(); err != nil {
+	if err := client.Do(ctx, redisstore.Sent(store.CommonCommand(ops))...).Err(); err != nil {
 		t.Errorf("the arguments as they are: %v", err)
 	}
 	if reply, err := client.Do(ctx, store.JoinedCommand(ops)...).Slice(); err != nil || slices.Contains(reply, nil) {

@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 				}
 			},
 			Dump: func(p *ratelimit.Policy, key string) []byte {
-				raw, err := client.Get(ctx, store.KeyOf(p, key)).Bytes()
+				raw, err := getState(ctx, client, store.KeyOf(p, key)).Bytes()
 				if err != nil && err != redis.Nil {
 					tb.Fatal(err)
 				}

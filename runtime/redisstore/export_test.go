@@ -2,16 +2,19 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ratelimitgen/ratelimitgen/internal/rediskey"
 	"github.com/ratelimitgen/ratelimitgen/runtime/ratelimit"
 )
 
@@ -25,6 +28,32 @@ func init() {
 	default:
 		panic("RATELIMITGEN_LAYOUT is " + l)
 	}
+}
+
+// Split returns where the state of a name is if it is in a hash.
+func Split(name string) (hash, field string) {
+	return rediskey.SplitAt(name, strings.LastIndexByte(name, '{')+1)
+}
+
+// Sent returns a command for states in strings as it is for those of the layout that is
+// tested. As one of common.lua it names the key of all states once.
+func Sent(cmd []any) []any {
+	if defaultLayout == inStrings {
+		return cmd
+	}
+	n, err := strconv.Atoi(fmt.Sprint(cmd[2]))
+	if err != nil {
+		panic(err)
+	}
+	var homes, fields []any
+	for _, name := range cmd[3 : 3+n] {
+		home, field := Split(name.(string))
+		if _, common := cmd[3+n].([]byte); !common || len(homes) == 0 {
+			homes = append(homes, home)
+		}
+		fields = append(fields, field)
+	}
+	return slices.Concat(cmd[:2], []any{strconv.Itoa(len(homes))}, homes, cmd[3+n:], fields)
 }
 
 // InHashes reports whether stores keep states in hashes.
@@ -141,14 +170,21 @@ func (s *Store) CommonCommand(ops []ratelimit.Op) []any {
 	return append(cmd[:3+len(ops):3+len(ops)], commonArguments(ops)...)
 }
 
-// JoinedCommand is CommonCommand with ops as calls that are sent together.
+// JoinedCommand is CommonCommand, as it is sent, with ops as calls that are sent together.
 func (s *Store) JoinedCommand(ops []ratelimit.Op) []any {
 	var parts []*command
 	for i := range ops {
-		parts = append(parts, commonCommand(s, ops[i:i+1]))
+		c := commonCommand(s, ops[i:i+1])
+		c.tagAt = s.tagAt()
+		parts = append(parts, c)
 	}
-	cmd := s.Command("eval", ops)
-	return append(cmd[:3+len(ops):3+len(ops)], join(parts).args...)
+	cmd := join(parts).call(context.Background(), "eval", &s.scripts.take.source).Args()
+	for i, arg := range cmd {
+		if text, ok := arg.(*string); ok {
+			cmd[i] = *text
+		}
+	}
+	return cmd
 }
 
 // OnceCmd returns args, an EVALSHA or EVAL, as the command that is sent.

@@ -109,7 +109,7 @@ func resharding(t *testing.T, r *report, name string, newClient func(addrs ...st
 	t.Cleanup(func() { client.Close() })
 	f := startTraffic(client, keyOn(t, cluster, servers[0].addr, true), 8)
 	p := trafficPolicy()
-	key := f.store.KeyOf(&p, f.key)
+	key := place(f.store.KeyOf(&p, f.key))
 	slot, err := nodes[0].ClusterKeySlot(ctx, key).Result()
 	if err != nil {
 		t.Fatal(err)

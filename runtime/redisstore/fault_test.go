@@ -31,7 +31,7 @@ func TestRD03AnyBadArgumentIsAnErrorBeforeTheFirstWrite(t *testing.T) {
 	}
 	expectRefused := func(what string, cmd []any) {
 		t.Helper()
-		if err := client.Do(ctx, cmd...).Err(); err == nil || !strings.Contains(err.Error(), "RATELIMIT") {
+		if err := client.Do(ctx, redisstore.Sent(cmd)...).Err(); err == nil || !strings.Contains(err.Error(), "RATELIMIT") {
 			t.Errorf("%s: error %v", what, err)
 		}
 		if n, err := client.DBSize(ctx).Result(); n != 0 || err != nil {
@@ -71,12 +71,12 @@ func TestForeignContentAtAKeyIsAnError(t *testing.T) {
 		key := f.store.KeyOf(p, "k")
 		expectError := func(what string) {
 			t.Helper()
-			before, _ := f.client.Dump(ctx, key).Result()
+			before, _ := f.client.Dump(ctx, place(key)).Result()
 			err := f.store.Take(ctx, []ratelimit.Op{{Policy: p, Key: "k", Cost: 1}})
 			if err == nil || !strings.Contains(err.Error(), strconv.Quote(key)) {
 				t.Errorf("%s with %s: error %v", p.ID, what, err)
 			}
-			if after, _ := f.client.Dump(ctx, key).Result(); after != before {
+			if after, _ := f.client.Dump(ctx, place(key)).Result(); after != before {
 				t.Errorf("%s with %s was overwritten", p.ID, what)
 			}
 		}
@@ -100,11 +100,11 @@ func TestForeignContentAtAKeyIsAnError(t *testing.T) {
 			}
 		}
 		for _, c := range content {
-			f.client.Set(ctx, key, c, time.Hour)
+			_ = setState(ctx, f.client, key, c, time.Hour)
 			expectError(strconv.Quote(c))
 		}
-		f.client.Del(ctx, key)
-		f.client.RPush(ctx, key, "a")
+		f.client.Del(ctx, place(key))
+		f.client.RPush(ctx, place(key), "a")
 		expectError("a list")
 	}
 }
@@ -233,7 +233,7 @@ func TestOneCommandDecidesACall(t *testing.T) {
 	sent := 0
 	for name, count := range calls(t, client) {
 		switch name {
-		case "time", "get", "pttl", "set", "setrange": // what the script calls
+		case "time", "get", "pttl", "set", "setrange", "hget", "hmget", "hset", "pexpire": // what the script calls
 		case "info": // what the test calls
 		case "evalsha":
 			sent += count - before[name]

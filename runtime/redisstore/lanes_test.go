@@ -431,7 +431,7 @@ func TestForeignContentConcernsOneOfTheCallsThatAreSentTogether(t *testing.T) {
 	client := connect(t, s.addr)
 	store := redisstore.New(client, redisstore.WithTimeout(10*time.Second), redisstore.WithPipelines(1), quiet)
 	p := policies()[0]
-	if err := client.RPush(context.Background(), store.KeyOf(p, "k7"), "x").Err(); err != nil {
+	if err := client.RPush(context.Background(), place(store.KeyOf(p, "k7")), "x").Err(); err != nil {
 		t.Fatal(err)
 	}
 	_, errs := together(t, s, store, 20, func(i int) ratelimit.Op {
@@ -599,7 +599,7 @@ func TestRareOnesOfCallsThatAreSentTogetherTakeOneRoundTripMore(t *testing.T) {
 			}
 			one[0].Cost = 1
 		case foreign:
-			err = direct.RPush(ctx, store.KeyOf(p, one[0].Key), "x").Err()
+			err = direct.RPush(ctx, place(store.KeyOf(p, one[0].Key)), "x").Err()
 		case left:
 			var cancel context.CancelFunc
 			ctxs[i], cancel = context.WithCancel(ctx)
@@ -912,7 +912,7 @@ func TestAKeyWithoutPermissionConcernsOneOfTheCallsThatAreSentTogether(t *testin
 	ctx := context.Background()
 	s := startServer(t)
 	store := redisstore.New(connect(t, s.addr))
-	if err := connect(t, s.addr).Do(ctx, "ACL", "SETUSER", "u", "on", "nopass", "+@all", "~"+store.KeyOf(oneOp("a")[0].Policy, "a*")).Err(); err != nil {
+	if err := connect(t, s.addr).Do(ctx, "ACL", "SETUSER", "u", "on", "nopass", "+@all", "~"+place(store.KeyOf(oneOp("a")[0].Policy, "a*"))).Err(); err != nil {
 		t.Fatal(err)
 	}
 	client := redis.NewClient(&redis.Options{Addr: s.addr, Username: "u", Password: "x", ContextTimeoutEnabled: true})

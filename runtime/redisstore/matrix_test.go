@@ -364,7 +364,7 @@ func TestServerThatIsBusyOrFullIsAnErrorOfItsClass(t *testing.T) {
 			s := startServer(t)
 			admin := connect(t, s.addr)
 			store := redisstore.New(connect(t, s.addr), quiet)
-			key := store.KeyOf(oneOp("k")[0].Policy, "k")
+			key := place(store.KeyOf(oneOp("k")[0].Policy, "k"))
 			if err := store.Take(ctx, oneOp("other")); err != nil {
 				t.Fatal(err)
 			}

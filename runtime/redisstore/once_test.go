@@ -170,7 +170,7 @@ func TestACallWhoseReplyIsLostIsChargedOnce(t *testing.T) {
 			proxy.lose("evalsha")
 			pipe := client.Pipeline()
 			for range 3 {
-				_ = pipe.Process(ctx, redisstore.OnceCmd(store.Command("evalsha", one("pipe"))))
+				_ = pipe.Process(ctx, redisstore.OnceCmd(redisstore.Sent(store.Command("evalsha", one("pipe")))))
 			}
 			if _, err := pipe.Exec(ctx); err == nil {
 				t.Error("the replies of a pipeline are lost: no error")
@@ -182,7 +182,7 @@ func TestACallWhoseReplyIsLostIsChargedOnce(t *testing.T) {
 			// What go-redis does to a command that does not forbid it, lest this
 			// test tests nothing.
 			proxy.lose("evalsha")
-			if err := client.Do(ctx, store.Command("evalsha", one("plain"))...).Err(); err != nil {
+			if err := client.Do(ctx, redisstore.Sent(store.Command("evalsha", one("plain")))...).Err(); err != nil {
 				t.Errorf("go-redis did not retry: %v", err)
 			}
 			if n := spent("plain"); n != 2 {

@@ -65,7 +65,7 @@ func TestRD03AnyBadArgumentOfAnyFormIsAnError(t *testing.T) {
 	bad := []string{"1500.7", "-2", "nan", "-nan", "inf", "1e400", "five", "9223372036854775808", "9007199254740993000"}
 	refused := func(what string, cmd []any) {
 		t.Helper()
-		if err := client.Do(ctx, cmd...).Err(); err == nil || !strings.Contains(err.Error(), "RATELIMIT") {
+		if err := client.Do(ctx, redisstore.Sent(cmd)...).Err(); err == nil || !strings.Contains(err.Error(), "RATELIMIT") {
 			t.Errorf("%s: error %v", what, err)
 		}
 		if n, err := client.DBSize(ctx).Result(); n != 0 || err != nil {
@@ -130,7 +130,7 @@ func TestForeignContentAtAKeyOfAnyFormIsAnError(t *testing.T) {
 			}
 		}
 		for _, c := range content {
-			f.client.Set(ctx, key, c, time.Hour)
+			_ = setState(ctx, f.client, key, c, time.Hour)
 			err := f.store.Take(ctx, []ratelimit.Op{{Policy: p, Key: "k", Cost: 1, ID: 8}})
 			if err == nil || !strings.Contains(err.Error(), strconv.Quote(key)) {
 				t.Errorf("%s with %q: error %v", p.ID, c, err)
@@ -139,11 +139,11 @@ func TestForeignContentAtAKeyOfAnyFormIsAnError(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), strconv.Quote(key)) {
 				t.Errorf("%s with %q: error %v of an end", p.ID, c, err)
 			}
-			if after, _ := f.client.Get(ctx, key).Result(); after != c {
+			if after, _ := getState(ctx, f.client, key).Result(); after != c {
 				t.Errorf("%s with %q was overwritten", p.ID, c)
 			}
 		}
-		f.client.Del(ctx, key)
+		f.client.Del(ctx, place(key))
 	}
 }
 
@@ -487,7 +487,7 @@ func TestAnEndThatTheServerRefusesIsAnErrorAndLeavesTheCharge(t *testing.T) {
 		t.Errorf("after an end that was not done: %+v", got)
 	}
 	// What is wrong with one key does not keep the others from being given back.
-	if err := client.Set(ctx, store.KeyOf(p, "foreign"), "hello", time.Hour).Err(); err != nil {
+	if err := setState(ctx, client, store.KeyOf(p, "foreign"), "hello", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	err := store.End(ctx, []ratelimit.End{{Policy: p, Key: "foreign", ID: 1}, end[0], {Policy: p, Key: "nobody", ID: 1}})

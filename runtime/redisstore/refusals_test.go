@@ -167,7 +167,7 @@ func TestARememberedRefusalIsWhatTheServerSays(t *testing.T) {
 
 // state is what p has for a key.
 func (f *fake) state(p *ratelimit.Policy, key string) string {
-	raw, _ := f.client.Get(context.Background(), f.store.KeyOf(p, key)).Result()
+	raw, _ := getState(context.Background(), f.client, f.store.KeyOf(p, key)).Result()
 	return raw
 }
 

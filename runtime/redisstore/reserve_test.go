@@ -419,7 +419,7 @@ func TestAReservationWhoseReplyIsLostIsChargedOnce(t *testing.T) {
 			if got := ops[0].Outcome; want == 1 && got.Remaining != 2 || want == 2 && (got.Remaining != 0 || got.Allowed) {
 				t.Errorf("%s: the reply to %s is lost: %+v", p.ID, command, got)
 			}
-			raw, err := connect(t, s.addr).Get(t.Context(), direct.KeyOf(p, "k")).Result()
+			raw, err := getState(t.Context(), connect(t, s.addr), direct.KeyOf(p, "k")).Result()
 			if n := (len(raw) - 10) / 27; err != nil || strings.HasPrefix(raw, "R") != (want == 2) || want == 2 && raw[9] != 1 {
 				t.Errorf("%s: %d calls ahead: %q, %v", p.ID, n, raw, err)
 			}
@@ -612,7 +612,7 @@ func TestForeignContentInPlaceOfCallsAheadIsAnError(t *testing.T) {
 		}
 		key := f.store.KeyOf(p, "k")
 		for _, c := range content {
-			f.client.Set(t.Context(), key, c, time.Hour)
+			_ = setState(t.Context(), f.client, key, c, time.Hour)
 			err := f.store.Take(t.Context(), []ratelimit.Op{{Policy: p, Key: "k", Cost: 1}})
 			_, err2 := f.store.Reserve(t.Context(), []ratelimit.Op{op}, time.Hour)
 			err3 := f.store.Cancel(t.Context(), []ratelimit.Op{op}, name)
@@ -638,7 +638,7 @@ func TestAnyBadArgumentOfAReservationIsAnError(t *testing.T) {
 			whole := store.AheadCommand(what, ops)
 			refused := func(cmd []any) {
 				t.Helper()
-				if err := client.Do(t.Context(), cmd...).Err(); err == nil || !strings.Contains(err.Error(), "RATELIMIT") {
+				if err := client.Do(t.Context(), redisstore.Sent(cmd)...).Err(); err == nil || !strings.Contains(err.Error(), "RATELIMIT") {
 					t.Errorf("%s, %s %q: error %v", p.ID, what, cmd[4:], err)
 				}
 				if n, err := client.DBSize(t.Context()).Result(); n != 0 || err != nil {
@@ -654,7 +654,7 @@ func TestAnyBadArgumentOfAReservationIsAnError(t *testing.T) {
 			}
 			refused(whole[:len(whole)-1])
 			refused(append(slices.Clone(whole), "1"))
-			if err := client.Do(t.Context(), whole...).Err(); err != nil {
+			if err := client.Do(t.Context(), redisstore.Sent(whole)...).Err(); err != nil {
 				t.Errorf("%s, %s: %v", p.ID, what, err)
 			}
 			if err := client.FlushDB(t.Context()).Err(); err != nil {
@@ -963,7 +963,7 @@ func TestCancelDoesWhatItCan(t *testing.T) {
 	if err := f.store.Reset(t.Context(), a, "k"); err != nil {
 		t.Fatal(err)
 	}
-	f.client.Set(t.Context(), f.store.KeyOf(b, "k"), "Rubbish", time.Hour)
+	_ = setState(t.Context(), f.client, f.store.KeyOf(b, "k"), "Rubbish", time.Hour)
 	if err := f.store.Cancel(t.Context(), all, name); classOf(err) != redisstore.Invalid {
 		t.Errorf("error %v", err)
 	}

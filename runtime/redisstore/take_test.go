@@ -65,7 +65,7 @@ func (f *fake) want(µs int64, p *ratelimit.Policy, cost int64, want ratelimit.O
 // dump returns the state of p for key k, and "" for none.
 func (f *fake) dump(p *ratelimit.Policy) string {
 	f.t.Helper()
-	raw, err := f.client.Get(context.Background(), f.store.KeyOf(p, "k")).Result()
+	raw, err := getState(context.Background(), f.client, f.store.KeyOf(p, "k")).Result()
 	if err != nil && err != redis.Nil {
 		f.t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func (f *fake) dump(p *ratelimit.Policy) string {
 // ttl returns the time to live that the script gave to the state of p.
 func (f *fake) ttl(p *ratelimit.Policy) time.Duration {
 	f.t.Helper()
-	ttl, err := f.client.PTTL(context.Background(), f.store.KeyOf(p, "k")).Result()
+	ttl, err := f.client.PTTL(context.Background(), place(f.store.KeyOf(p, "k"))).Result()
 	if err != nil {
 		f.t.Fatal(err)
 	}
