@@ -25,6 +25,15 @@ func keysOf(users, policies int64) int64 {
 	return users * policies
 }
 
+// longest returns for how long a state may be kept that needs it for a time, where one of
+// the same key was kept for another: a hash never lives shorter for what is written.
+func longest(need, before time.Duration) time.Duration {
+	if redisstore.InHashes() {
+		return max(need, before)
+	}
+	return need
+}
+
 // getState returns the state of a name.
 func getState(ctx context.Context, client redis.Cmdable, name string) *redis.StringCmd {
 	if redisstore.InHashes() {
