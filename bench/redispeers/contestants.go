@@ -76,7 +76,10 @@ func contestants(addr, prefix string) (all []*contestant, closeAll func() error,
 
 	one := []ratelimit.Policy{bucket("one", limit)}
 	add(&contestant{name: ours, allow: own(client(), prefix, one), refuse: own(client(), prefix, []ratelimit.Policy{bucket("refuse", 1)})})
-	add(&contestant{name: oursThree, allow: own(client(), prefix, []ratelimit.Policy{bucket("a", limit), bucket("b", limit), bucket("c", limit)})})
+	three := []ratelimit.Policy{bucket("a", limit), bucket("b", limit), bucket("c", limit)}
+	add(&contestant{name: oursThree, allow: own(client(), prefix, three)})
+	add(&contestant{name: oursHash, allow: own(client(), prefix+"hash", one, redisstore.WithHashes())})
+	add(&contestant{name: oursHashThree, allow: own(client(), prefix+"hash", three, redisstore.WithHashes())})
 
 	add(&contestant{name: oursLeased, warm: true, allow: own(client(), prefix+"leased", one, redisstore.WithLease(100, time.Minute))})
 	add(&contestant{name: oursPiped, allow: own(client(), prefix, one, redisstore.WithPipelines(4), redisstore.WithLinger(time.Millisecond))})
@@ -128,12 +131,14 @@ func contestants(addr, prefix string) (all []*contestant, closeAll func() error,
 
 // Names that the targets are about.
 const (
-	minimal    = "minimal GCRA, EVALSHA"
-	ours       = "ratelimitgen"
-	oursThree  = "ratelimitgen, three policies"
-	oursPiped  = "ratelimitgen, WithPipelines(4), WithLinger(1ms)"
-	oursLeased = "ratelimitgen, WithLease(100, 1m)"
-	redisRate  = "redis_rate"
+	minimal       = "minimal GCRA, EVALSHA"
+	ours          = "ratelimitgen"
+	oursThree     = "ratelimitgen, three policies"
+	oursHash      = "ratelimitgen, WithHashes"
+	oursHashThree = "ratelimitgen, WithHashes, three policies"
+	oursPiped     = "ratelimitgen, WithPipelines(4), WithLinger(1ms)"
+	oursLeased    = "ratelimitgen, WithLease(100, 1m)"
+	redisRate     = "redis_rate"
 )
 
 // own is our limiter: key counts for all of the policies.

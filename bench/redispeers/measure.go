@@ -287,6 +287,7 @@ func (s settings) print(w io.Writer, all []*contestant) (met bool, err error) {
 		{"serial call, of " + minimal + ", in turn", ratio(us.inTurn, by[minimal].inTurn), 1.05},
 		{"server's time, of redis_rate's", between(us, rr, server), 0.85},
 		{"server's time of three policies, of one", between(by[oursThree], us, server), 1.6},
+		{"server's time of three policies, of one, WithHashes", between(by[oursHashThree], by[oursHash], server), 1.6},
 		{"redis_rate's throughput, of ours", ratio(rr.parallel, us.parallel), 1 / 1.05},
 		{"redis_rate's throughput, of ours WithPipelines(4), WithLinger(1ms)", ratio(rr.parallel, by[oursPiped].parallel), 1.0 / 4},
 		{"redis_rate's throughput, of ours WithLease(100, 1m)", ratio(rr.parallel, by[oursLeased].parallel), 1.0 / 20},
