@@ -37,7 +37,11 @@ func (o *operator) inspect(keys []string) (int, error) {
 		states := make([]*redis.StringCmd, len(some))
 		lives := make([]*redis.DurationCmd, len(some))
 		for i, k := range some {
-			states[i], lives[i] = pipe.Get(o.ctx, k.String()), pipe.PTTL(o.ctx, k.String())
+			if k.InHash {
+				states[i], lives[i] = pipe.HGet(o.ctx, k.Hash(), k.Field()), pipe.PTTL(o.ctx, k.Hash())
+			} else {
+				states[i], lives[i] = pipe.Get(o.ctx, k.String()), pipe.PTTL(o.ctx, k.String())
+			}
 		}
 		if _, err := pipe.Exec(o.ctx); err != nil && !isReply(err) {
 			return 0, err
@@ -61,7 +65,11 @@ func (o *operator) inspect(keys []string) (int, error) {
 			} else {
 				text = describe(k.Form, raw, now)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", quoted(k.Policy), quoted(k.User), k.Form, life, text)
+			form := k.Form
+			if k.InHash {
+				form += " (hash)"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", quoted(k.Policy), quoted(k.User), form, life, text)
 		}
 	}
 	if err := w.Flush(); err != nil {

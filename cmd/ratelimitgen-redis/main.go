@@ -68,6 +68,8 @@ flags:
   -policy id    only counters of this policy, as the service's log names it
   -for time     for how long a key is blocked, like 90s or 12h; 0 lifts a block
   -form form    how the policy counts, for a key to block before its first call
+  -hashes       block in hashes, as redisstore.WithHashes keeps limits, and with
+                -hashes=false in strings; else where the policy has counted before
   -n            only print what would be reset or blocked
 
 Flags come before the first KEY, and -- before a KEY that begins with a dash.
@@ -98,6 +100,7 @@ type options struct {
 	policy string
 	dryRun bool
 	form   string
+	hashes bool
 	during time.Duration
 }
 
@@ -115,6 +118,7 @@ func (o *options) register(flags *flag.FlagSet, verb string) {
 	if verb == "block" || verb == "" {
 		flags.DurationVar(&o.during, "for", -1, "")
 		flags.StringVar(&o.form, "form", "", "")
+		flags.BoolVar(&o.hashes, "hashes", false, "")
 	}
 }
 
@@ -125,6 +129,7 @@ type operator struct {
 	client         redis.UniversalClient
 	prefix         string
 	policy         *string // nil: any
+	hashes         *bool   // whether limits to block are in hashes; nil: as the server shows
 	dryRun         bool
 	say            func(string)   // how far it is
 	unknown        []rediskey.Key // counters of forms that this version does not know
@@ -192,8 +197,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitDone
 	}
 	flags.Visit(func(f *flag.Flag) {
-		if f.Name == "policy" {
+		switch f.Name {
+		case "policy":
 			o.policy = &opts.policy
+		case "hashes":
+			o.hashes = &opts.hashes
 		}
 	})
 	o.prefix, o.dryRun = opts.prefix, opts.dryRun

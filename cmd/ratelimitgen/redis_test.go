@@ -38,7 +38,7 @@ func TestTheFlagsOfRedisAreKnownBeforeTheVerbIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	flags := regexp.MustCompile(`(?m)^  -([a-z]+)( [a-z]+)?  `).FindAllStringSubmatch(string(source), -1)
-	if len(flags) != 8 {
+	if len(flags) != 9 {
 		t.Errorf("its usage has the flags %q", flags)
 	}
 	for _, m := range flags {

@@ -27,7 +27,7 @@ func anyFlags() *flag.FlagSet {
 	for _, name := range []string{"C", "addr", "allow", "for", "form", "format", "limit", "policy", "prefix", "tags", "url"} {
 		flags.String(name, "", "")
 	}
-	for _, name := range []string{"cluster", "diff", "json", "n", "tests", "v"} {
+	for _, name := range []string{"cluster", "diff", "hashes", "json", "n", "tests", "v"} {
 		flags.Bool(name, false, "")
 	}
 	return flags

@@ -24,6 +24,9 @@ type Key struct {
 	Policy string
 	// Form is the way in which the policy counts, one of Forms.
 	Form string
+	// InHash is set if the counter is the field Field of the hash Hash, and else it is a
+	// string of its own. String is the same for both.
+	InHash bool
 }
 
 // forms are policies of each form.
@@ -68,7 +71,8 @@ func PolicyOf(form, id string) *ratelimit.Policy {
 	return nil
 }
 
-// String returns the name. Different keys have different names: the user's part ends at
+// String returns the name, for a counter in a hash the one that it would have as a string,
+// which is hash and field in one. Different keys have different names: the user's part ends at
 // the first '}', and the form begins after the last ':'.
 func (k Key) String() string {
 	var space [192]byte // most names are shorter
@@ -97,6 +101,18 @@ func SplitAt(name string, user int) (hash, field string) {
 	return name[:end], name[end:]
 }
 
+// Hash returns the name of the hash of the user's key.
+func (k Key) Hash() string {
+	hash, _ := SplitAt(k.String(), len(k.Prefix)+1)
+	return hash
+}
+
+// Field returns what the counter is called in the hash.
+func (k Key) Field() string {
+	_, field := SplitAt(k.String(), len(k.Prefix)+1)
+	return field
+}
+
 // Parse returns what a name under the prefix says, and whether it is one.
 func Parse(prefix, name string) (Key, bool) {
 	k, ok := parse(prefix, name)
@@ -118,30 +134,65 @@ func ParseUnknown(prefix, name string) (Key, bool) {
 
 // parse reads a name of any form.
 func parse(prefix, name string) (Key, bool) {
-	rest, ok := strings.CutPrefix(name, prefix+"{")
-	if !ok {
-		return Key{}, false
-	}
-	user, rest, ok := strings.Cut(rest, "}")
+	k, rest, ok := parseUser(prefix, name)
 	colon := strings.LastIndexByte(rest, ':')
 	if !ok || colon < 0 {
 		return Key{}, false
 	}
-	k := Key{Prefix: prefix, Form: rest[colon+1:]}
-	var inUser, inPolicy bool
-	if k.User, inUser = unescape(user); user == "%" {
-		k.User, inUser = "", true
-	}
-	k.Policy, inPolicy = unescape(rest[:colon])
-	if !inUser || !inPolicy || k.String() != name {
+	k.Form = rest[colon+1:]
+	k.Policy, ok = unescape(rest[:colon])
+	if !ok || k.String() != name {
 		return Key{}, false
 	}
 	return k, true
 }
 
-// Pattern returns the glob pattern, as SCAN takes it, of the names of a policy and a
-// user's key, nil for all.
-func Pattern(prefix string, policy, user *string) string {
+// parseUser reads the beginning of a name, up to the end of the user's key.
+func parseUser(prefix, name string) (k Key, rest string, ok bool) {
+	rest, ok = strings.CutPrefix(name, prefix+"{")
+	if !ok {
+		return Key{}, "", false
+	}
+	user, rest, ok := strings.Cut(rest, "}")
+	if !ok {
+		return Key{}, "", false
+	}
+	k = Key{Prefix: prefix}
+	if user != "%" {
+		k.User, ok = unescape(user)
+	}
+	return k, rest, ok
+}
+
+// ParseHash returns what the name of a hash under the prefix says, which is neither policy
+// nor form, and whether it is one.
+func ParseHash(prefix, name string) (Key, bool) {
+	k, _, ok := parseUser(prefix, name)
+	k.InHash = true
+	if !ok || k.Hash() != name {
+		return Key{}, false
+	}
+	return k, true
+}
+
+// ParseField is Parse for a field of k's hash.
+func (k Key) ParseField(field string) (Key, bool) {
+	return inHash(Parse(k.Prefix, k.Hash()+field))
+}
+
+// ParseUnknownField is ParseUnknown for a field of k's hash.
+func (k Key) ParseUnknownField(field string) (Key, bool) {
+	return inHash(ParseUnknown(k.Prefix, k.Hash()+field))
+}
+
+func inHash(k Key, ok bool) (Key, bool) {
+	k.InHash = ok
+	return k, ok
+}
+
+// Pattern returns the glob pattern, as SCAN takes it, of the names of a user's key, nil for
+// all: those of its counters and that of its hash. There may be others that match it.
+func Pattern(prefix string, user *string) string {
 	b := []byte(globQuote(prefix) + "{")
 	switch {
 	case user == nil:
@@ -151,11 +202,15 @@ func Pattern(prefix string, policy, user *string) string {
 	default:
 		b = append(b, globQuote(string(appendEscaped(nil, *user)))...)
 	}
-	b = append(b, '}')
+	return string(b) + "}*"
+}
+
+// FieldPattern is the Pattern of the fields of a policy, nil for all, as HSCAN takes it.
+func FieldPattern(policy *string) string {
 	if policy == nil {
-		return string(b) + "*"
+		return "*"
 	}
-	return string(b) + globQuote(string(appendEscaped(nil, *policy))) + ":*"
+	return globQuote(string(appendEscaped(nil, *policy))) + ":*"
 }
 
 func globQuote(text string) string {
