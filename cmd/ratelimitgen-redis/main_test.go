@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +75,42 @@ type counting struct {
 	addr   string
 	client *redis.Client
 	store  *redisstore.Store
+	hashes bool // it has WithHashes
+}
+
+// eachLayout runs a test with services that keep strings, and that keep hashes.
+func eachLayout(t *testing.T, test func(t *testing.T, hashes bool)) {
+	t.Parallel()
+	for name, hashes := range map[string]bool{"strings": false, "hashes": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, hashes)
+		})
+	}
+}
+
+// storeOf returns a store as services have it.
+func storeOf(client redis.UniversalClient, hashes bool, opts ...redisstore.Option) *redisstore.Store {
+	opts = append(opts, redisstore.WithTimeout(10*time.Second), redisstore.WithRefusalMemory(0))
+	if hashes {
+		opts = append(opts, redisstore.WithHashes())
+	}
+	return redisstore.New(client, opts...)
+}
+
+// column is what inspect prints for a form, and done what reset and block print.
+func (c *counting) column(form string) string {
+	if c.hashes {
+		return form + " (hash)"
+	}
+	return form
+}
+
+func (c *counting) done(form string) string {
+	if c.hashes {
+		return "(" + form + ", hash)"
+	}
+	return "(" + form + ")"
 }
 
 var (
@@ -83,12 +121,12 @@ var (
 
 const hostile = "a b\x1b[2J\n}{*"
 
-func newCounting(t *testing.T) *counting {
+func newCounting(t *testing.T, hashes bool) *counting {
 	t.Helper()
 	addr := listenRedis(t)
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { client.Close() })
-	c := &counting{t: t, addr: addr, client: client, store: redisstore.New(client, redisstore.WithTimeout(10*time.Second), redisstore.WithRefusalMemory(0))}
+	c := &counting{t: t, addr: addr, client: client, store: storeOf(client, hashes), hashes: hashes}
 	for _, key := range []string{"203.0.113.9", "203.0.113.90", hostile} {
 		c.take(loginPolicy, key)
 		c.take(loginPolicy, key)
@@ -118,11 +156,12 @@ func (c *counting) run(code int, args ...string) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
-func TestInspectPrintsCounters(t *testing.T) {
-	t.Parallel()
-	c := newCounting(t)
+func TestInspectPrintsCounters(t *testing.T) { eachLayout(t, testInspectPrintsCounters) }
+
+func testInspectPrintsCounters(t *testing.T, hashes bool) {
+	c := newCounting(t, hashes)
 	line := func(policy, key, form, state string) string {
-		return regexp.QuoteMeta(policy) + ` +` + regexp.QuoteMeta(key) + ` +` + form + ` +(1h3m[34]\ds|1h0m0s|59m5\ds) +` + state + "\n"
+		return regexp.QuoteMeta(policy) + ` +` + regexp.QuoteMeta(key) + ` +` + regexp.QuoteMeta(c.column(form)) + ` +(1h3m[34]\ds|1h0m0s|59m5\ds) +` + state + "\n"
 	}
 	jobs := &ratelimit.Policy{ID: "jobs", Algorithm: ratelimit.Concurrency, Limit: 1, Lease: time.Hour}
 	for id := range uint64(2) {
@@ -145,8 +184,8 @@ func TestInspectPrintsCounters(t *testing.T) {
 		{[]string{hostile}, exitDone, head + line("api.Login", printedKey, "log", ".*") + line("api.Search", printedKey, "fixed", ".*")},
 		{[]string{"-policy", "api.Login"}, exitDone,
 			head + line("api.Login", "203.0.113.9", "log", ".*") + line("api.Login", "203.0.113.90", "log", ".*") + line("api.Login", printedKey, "log", ".*")},
-		{[]string{"-policy=pay", ""}, exitDone, head + line("pay", `""`, `log\+`, `locked for \S+, last charged`+age)},
-		{[]string{"-policy=pay"}, exitDone, head + line("pay", `""`, `log\+`, `locked for \S+, last charged`+age)},
+		{[]string{"-policy=pay", ""}, exitDone, head + line("pay", `""`, "log+", `locked for \S+, last charged`+age)},
+		{[]string{"-policy=pay"}, exitDone, head + line("pay", `""`, "log+", `locked for \S+, last charged`+age)},
 		{[]string{"-policy=jobs", "mail"}, exitDone, head + line("jobs", "mail", "concurrency", `1 in flight, 1 in line, last asked for`+age)},
 		{[]string{"203.0.113"}, exitProblem, ""},
 		{[]string{"*"}, exitProblem, ""},
@@ -164,15 +203,18 @@ func TestInspectPrintsCounters(t *testing.T) {
 }
 
 func TestResetMakesTheNextCallTheFirst(t *testing.T) {
-	t.Parallel()
-	c := newCounting(t)
-	if stdout, _ := c.run(exitDone, "reset", "-n", "203.0.113.9"); stdout != "would reset 203.0.113.9 of api.Login (log)\nwould reset 203.0.113.9 of api.Search (fixed)\n" {
+	eachLayout(t, testResetMakesTheNextCallTheFirst)
+}
+
+func testResetMakesTheNextCallTheFirst(t *testing.T, hashes bool) {
+	c := newCounting(t, hashes)
+	if stdout, _ := c.run(exitDone, "reset", "-n", "203.0.113.9"); stdout != "would reset 203.0.113.9 of api.Login "+c.done("log")+"\nwould reset 203.0.113.9 of api.Search "+c.done("fixed")+"\n" {
 		t.Errorf("with -n: %s", stdout)
 	}
 	if got := c.take(loginPolicy, "203.0.113.9"); got.Remaining != 0 {
 		t.Errorf("-n removed something: %+v", got)
 	}
-	if stdout, _ := c.run(exitDone, "reset", "-policy", "api.Login", "203.0.113.9"); stdout != "reset 203.0.113.9 of api.Login (log)\n" {
+	if stdout, _ := c.run(exitDone, "reset", "-policy", "api.Login", "203.0.113.9"); stdout != "reset 203.0.113.9 of api.Login "+c.done("log")+"\n" {
 		t.Errorf("one key: %s", stdout)
 	}
 	if got := c.take(loginPolicy, "203.0.113.9"); got.Remaining != 2 {
@@ -198,10 +240,11 @@ func TestResetMakesTheNextCallTheFirst(t *testing.T) {
 	}
 }
 
-func TestBlockRefusesAKey(t *testing.T) {
-	t.Parallel()
-	c := newCounting(t)
-	if stdout, _ := c.run(exitDone, "block", "-n", "-policy", "api.Login", "-for", "1h", hostile); stdout != "would block \"a b\\x1b[2J\\n}{*\" of api.Login (log) for 1h0m0s\n" {
+func TestBlockRefusesAKey(t *testing.T) { eachLayout(t, testBlockRefusesAKey) }
+
+func testBlockRefusesAKey(t *testing.T, hashes bool) {
+	c := newCounting(t, hashes)
+	if stdout, _ := c.run(exitDone, "block", "-n", "-policy", "api.Login", "-for", "1h", hostile); stdout != "would block \"a b\\x1b[2J\\n}{*\" of api.Login "+c.done("log")+" for 1h0m0s\n" {
 		t.Errorf("with -n: %s", stdout)
 	}
 	if got := c.take(loginPolicy, hostile); !got.Allowed {
@@ -216,7 +259,7 @@ func TestBlockRefusesAKey(t *testing.T) {
 	if stdout, _ := c.run(exitDone, "inspect", "-policy", "api.Search", "203.0.113.9", "new"); strings.Count(stdout, "blocked for ") != 2 || !strings.Contains(stdout, ", 1 charged") {
 		t.Errorf("inspect: %s", stdout)
 	}
-	if stdout, _ := c.run(exitDone, "block", "-policy", "api.Search", "-for", "0", "203.0.113.9"); stdout != "unblocked 203.0.113.9 of api.Search (fixed)\n" {
+	if stdout, _ := c.run(exitDone, "block", "-policy", "api.Search", "-for", "0", "203.0.113.9"); stdout != "unblocked 203.0.113.9 of api.Search "+c.done("fixed")+"\n" {
 		t.Errorf("-for 0: %s", stdout)
 	}
 	if got := c.take(searchPolicy, "203.0.113.9"); !got.Allowed || got.Remaining != 98 {
@@ -229,19 +272,42 @@ func TestBlockRefusesAKey(t *testing.T) {
 	if _, stderr := c.run(exitProblem, "block", "-policy", "fresh", "-for", "1h", "k"); !strings.Contains(stderr, "say it by -form (log, ") {
 		t.Errorf("a policy without counters: %s", stderr)
 	}
-	c.run(exitDone, "block", "-policy", "fresh", "-form", "bucket", "-for", "1h", "k")
+	args := []string{"block", "-policy", fresh.ID, "-form", "bucket", "-for", "1h", "k"}
+	if hashes {
+		if stdout, stderr := c.run(exitTrouble, args...); stdout != "" || !strings.Contains(stderr, "-hashes says that") {
+			t.Errorf("where others are in hashes: %s%s", stdout, stderr)
+		}
+		args = slices.Insert(args, 1, "-hashes")
+	}
+	if stdout, _ := c.run(exitDone, args...); stdout != "blocked k of fresh "+c.done("bucket")+" for 1h0m0s\n" {
+		t.Errorf("with -form: %s", stdout)
+	}
 	if got := c.take(fresh, "k"); got.Allowed {
 		t.Errorf("with -form: %+v", got)
+	}
+	if stdout, _ := c.run(exitDone, "block", "-policy", fresh.ID, "-form", "bucket", "-for", "0", "k"); stdout != "unblocked k of fresh "+c.done("bucket")+"\n" {
+		t.Errorf("with -form and -for 0: %s", stdout)
+	}
+	if got := c.take(fresh, "k"); !got.Allowed {
+		t.Errorf("with -form and -for 0: %+v", got)
 	}
 }
 
 // Services may be newer than this program.
 func TestCountersOfUnknownFormsAreLeftAlone(t *testing.T) {
-	t.Parallel()
-	c := newCounting(t)
+	eachLayout(t, testCountersOfUnknownFormsAreLeftAlone)
+}
+
+func testCountersOfUnknownFormsAreLeftAlone(t *testing.T, hashes bool) {
+	c := newCounting(t, hashes)
 	names := []string{"ratelimit:{203.0.113.9}api.Login:later", "ratelimit:{203.0.113.90}api.Login:later", "ratelimit:{k}new:a\x1bb"}
 	for _, name := range names {
-		if err := c.client.Set(context.Background(), name, "x", 0).Err(); err != nil {
+		err := c.client.Set(context.Background(), name, "x", 0).Err()
+		if hashes {
+			hash, field := rediskey.SplitAt(name, len("ratelimit:{"))
+			err = cmp.Or(c.client.Del(context.Background(), name).Err(), c.client.HSet(context.Background(), hash, field, "x", "who knows", "").Err())
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -261,8 +327,14 @@ func TestCountersOfUnknownFormsAreLeftAlone(t *testing.T) {
 			t.Errorf("%q printed %s\nwant %s", r.args, stderr, r.want)
 		}
 	}
-	if n, err := c.client.Exists(context.Background(), names...).Result(); n != int64(len(names)) || err != nil {
-		t.Errorf("%d of %d counters are left, %v", n, len(names), err)
+	for _, name := range names {
+		left := c.client.Exists(context.Background(), name).Val() > 0
+		if hash, field := rediskey.SplitAt(name, len("ratelimit:{")); hashes {
+			left = c.client.HExists(context.Background(), hash, field).Val() && c.client.HExists(context.Background(), hash, "who knows").Val()
+		}
+		if !left {
+			t.Errorf("%q is gone", name)
+		}
 	}
 }
 
@@ -316,8 +388,9 @@ func TestSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestOnOneNodeOfACluster(t *testing.T) {
-	t.Parallel()
+func TestOnOneNodeOfACluster(t *testing.T) { eachLayout(t, testOnOneNodeOfACluster) }
+
+func testOnOneNodeOfACluster(t *testing.T, hashes bool) {
 	addr := listenRedis(t, "--cluster-enabled", "yes")
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { client.Close() })
@@ -331,7 +404,7 @@ func TestOnOneNodeOfACluster(t *testing.T) {
 			break
 		}
 	}
-	c := &counting{t: t, addr: addr, client: client, store: redisstore.New(client, redisstore.WithTimeout(10*time.Second))}
+	c := &counting{t: t, addr: addr, client: client, store: storeOf(client, hashes), hashes: hashes}
 	c.take(loginPolicy, "k")
 	for _, args := range [][]string{{"inspect", "-cluster", "k"}, {"inspect", "-cluster", "-policy", "api.Login"}, {"reset", "-cluster", "-policy", "api.Login", "k"}} {
 		if stdout, _ := c.run(exitDone, args...); !strings.Contains(stdout, "api.Login") {
@@ -340,12 +413,20 @@ func TestOnOneNodeOfACluster(t *testing.T) {
 	}
 	// The node alone is not all there is, and does not say so.
 	c.take(loginPolicy, "k")
+	if stdout, _ := c.run(exitDone, "block", "-cluster", "-for", "1h", "-policy", "api.Login", "other"); stdout != "blocked other of api.Login "+c.done("log")+" for 1h0m0s\n" || c.take(loginPolicy, "other").Allowed {
+		t.Errorf("block of a key without counters: %s", stdout)
+	}
+	if hashes {
+		if _, stderr := c.run(exitTrouble, "block", "-cluster", "-for", "1h", "-policy", "new", "-form", "log", "other"); !strings.Contains(stderr, "-hashes says that") {
+			t.Errorf("block of a policy without counters: %s", stderr)
+		}
+	}
 	for _, args := range [][]string{{"inspect", "k"}, {"reset", "-policy", "api.Login"}, {"reset", "-n", "-policy", "api.Login"}, {"block", "-for", "1h", "-policy", "api.Login", "new"}} {
 		if stdout, stderr := c.run(exitTrouble, args...); !strings.Contains(stderr, "with -cluster") || stdout != "" {
 			t.Errorf("%q without -cluster: %s%s", args, stdout, stderr)
 		}
 	}
-	tagged := redisstore.New(client, redisstore.WithTimeout(10*time.Second), redisstore.WithPrefix("{limits}:"))
+	tagged := storeOf(client, hashes, redisstore.WithPrefix("{limits}:"))
 	if err := tagged.Take(context.Background(), []ratelimit.Op{{Policy: loginPolicy, Key: "k", Cost: 1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -355,12 +436,17 @@ func TestOnOneNodeOfACluster(t *testing.T) {
 }
 
 // What is not done must not look like what is not there.
-func TestARightThatIsMissingIsTrouble(t *testing.T) {
-	t.Parallel()
-	c := newCounting(t)
+func TestARightThatIsMissingIsTrouble(t *testing.T) { eachLayout(t, testARightThatIsMissingIsTrouble) }
+
+func testARightThatIsMissingIsTrouble(t *testing.T, hashes bool) {
+	c := newCounting(t, hashes)
 	rights := []string{"scan", "dbsize", "exists", "pttl", "time", "get"}
-	for _, missing := range []string{"get", "pttl", "exists", "scan"} {
-		rule := []any{"acl", "setuser", missing, "on", ">p", "~ratelimit:*"}
+	if hashes {
+		rights = []string{"scan", "dbsize", "exists", "pttl", "time", "hexists", "hget", "hscan"}
+	}
+	inspect := func(missing string, args ...string) (code int, stdout, stderr string) {
+		t.Helper()
+		rule := []any{"acl", "setuser", "without-" + missing, "on", ">p", "~ratelimit:*"}
 		for _, right := range rights {
 			if right != missing {
 				rule = append(rule, "+"+right)
@@ -369,24 +455,166 @@ func TestARightThatIsMissingIsTrouble(t *testing.T) {
 		if err := c.client.Do(context.Background(), rule...).Err(); err != nil {
 			t.Fatal(err)
 		}
-		var stdout, stderr bytes.Buffer
-		code := run(context.Background(), []string{"inspect", "-url", "redis://" + missing + ":p@" + c.addr, "203.0.113.9"}, &stdout, &stderr)
-		if code != exitTrouble || !strings.Contains(stderr.String(), "NOPERM") || stdout.Len() > 0 {
-			t.Errorf("without %s: exit status %d, printed %s%s", missing, code, stdout.String(), stderr.String())
+		var out, errs bytes.Buffer
+		code = run(context.Background(), append([]string{"inspect", "-url", "redis://without-" + missing + ":p@" + c.addr}, args...), &out, &errs)
+		return code, out.String(), errs.String()
+	}
+	one, scan := []string{"-policy", "api.Login", "203.0.113.9"}, []string{"203.0.113.9"}
+	for _, args := range [][]string{one, scan} {
+		if code, stdout, stderr := inspect("", args...); code != exitDone || !strings.Contains(stdout, "2 charged") {
+			t.Errorf("with all rights: exit status %d, printed %s%s", code, stdout, stderr)
 		}
 	}
-	if err := c.client.LPush(context.Background(), "ratelimit:{list}api.Login:log", "x").Err(); err != nil {
-		t.Fatal(err)
+	for missing, ways := range map[string][][]string{
+		"get": {one, scan}, "hget": {one, scan}, "pttl": {one, scan}, "exists": {one, scan}, "scan": {scan}, "hscan": {scan}, "hexists": {one},
+	} {
+		if !slices.Contains(rights, missing) {
+			continue
+		}
+		for _, args := range ways {
+			if code, stdout, stderr := inspect(missing, args...); code != exitTrouble || !strings.Contains(stderr, "NOPERM") || stdout != "" {
+				t.Errorf("without %s: exit status %d, printed %s%s", missing, code, stdout, stderr)
+			}
+		}
 	}
-	if stdout, _ := c.run(exitDone, "inspect", "list", "203.0.113.9"); !strings.Contains(stdout, "not a counter: ") || strings.Count(stdout, "\n") != 4 {
-		t.Errorf("what is no counter: %s", stdout)
+}
+
+func TestWhatIsNoCounter(t *testing.T) { eachLayout(t, testWhatIsNoCounter) }
+
+func testWhatIsNoCounter(t *testing.T, hashes bool) {
+	c := newCounting(t, hashes)
+	ctx := context.Background()
+	for _, err := range []error{
+		c.client.LPush(ctx, "ratelimit:{list}api.Login:log", "x").Err(),
+		c.client.HSet(ctx, "ratelimit:{list}api.Search:fixed", "api.Login:log", "x").Err(),
+		c.client.Set(ctx, "ratelimit:{list}", "x", 0).Err(),
+		c.client.LPush(ctx, "ratelimit:{more}", "x").Err(),
+		c.client.HSet(ctx, "ratelimit:{%41}", "api.Login:log", "x").Err(), // is not how A is written
+		c.client.HSet(ctx, "ratelimit:{hash}", "", "x", "}api.Login:log", "x", "api.Login:log", "\x1b[2J").Err(),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stdout, _ := c.run(exitDone, "inspect", "list", "203.0.113.9")
+	if strings.Count(stdout, "not a counter: ") != 2 || strings.Count(stdout, "\n") != 5 {
+		t.Errorf("no strings, and no hash: %s", stdout)
+	}
+	for _, args := range [][]string{{"more"}, {"A"}, {"-policy", "api.Login", "more"}, {"-policy", "api.Login", "A"}} {
+		if stdout, stderr := c.run(exitProblem, append([]string{"inspect"}, args...)...); stdout != "" || !strings.Contains(stderr, "no counter") {
+			t.Errorf("inspect %q printed %s%s", args, stdout, stderr)
+		}
+	}
+	for _, args := range [][]string{{"hash"}, {"-policy", "api.Login", "hash"}} {
+		want := `^POLICY.*\napi\.Login +hash +log \(hash\) +never +4 bytes that ratelimitgen-redis cannot read\n$`
+		if stdout, _ := c.run(exitDone, append([]string{"inspect"}, args...)...); !regexp.MustCompile(want).MatchString(stdout) {
+			t.Errorf("inspect %q printed %s", args, stdout)
+		}
+	}
+	if stdout, _ := c.run(exitDone, "reset", "-policy", "api.Login"); strings.Count(stdout, "\n") != 5 {
+		t.Errorf("reset: %s", stdout)
+	}
+	if n := c.client.Exists(ctx, "ratelimit:{list}", "ratelimit:{more}", "ratelimit:{%41}", "ratelimit:{hash}").Val(); n != 4 {
+		t.Errorf("%d of 4 keys of others are left", n)
+	}
+}
+
+// A deployment that goes over to hashes has both for a while.
+func TestBothLayoutsOfAKey(t *testing.T) {
+	t.Parallel()
+	c := newCounting(t, false)
+	both := &counting{t: t, addr: c.addr, client: c.client, store: storeOf(c.client, true), hashes: true}
+	ask := func() string {
+		t.Helper()
+		stdout, _ := c.run(exitDone, "inspect", "203.0.113.9")
+		return regexp.MustCompile(`(?m)^(\S+) +\S+ +(\S+( \(hash\))?)  +\S+ +(.*?)(, last .*|, window .*)?$`).ReplaceAllString(stdout, "$1 $2: $4")
+	}
+	both.take(loginPolicy, "203.0.113.9")
+	if got, want := ask(), "POLICY FORM: IN  STATE\napi.Login log: 2 charged\napi.Login log (hash): 1 charged\napi.Search fixed: 1 charged\n"; got != want {
+		t.Errorf("inspect printed\n%s, want\n%s", got, want)
+	}
+	if stdout, _ := c.run(exitDone, "block", "-policy", "api.Login", "-for", "1h", "203.0.113.9"); stdout != "blocked 203.0.113.9 of api.Login (log) for 1h0m0s\nblocked 203.0.113.9 of api.Login (log, hash) for 1h0m0s\n" {
+		t.Errorf("block: %s", stdout)
+	}
+	// Other keys tell that the policy has both.
+	c.run(exitDone, "block", "-policy", "api.Login", "-for", "1h", "new")
+	for _, key := range []string{"203.0.113.9", "new"} {
+		if c.take(loginPolicy, key).Allowed || both.take(loginPolicy, key).Allowed {
+			t.Errorf("%q is not blocked in both", key)
+		}
+	}
+	if stdout, _ := c.run(exitDone, "block", "-policy", "api.Login", "-for", "0", "new"); strings.Count(stdout, "unblocked new of ") != 2 {
+		t.Errorf("block -for 0: %s", stdout)
+	}
+	if !c.take(loginPolicy, "new").Allowed || !both.take(loginPolicy, "new").Allowed {
+		t.Error("new is blocked")
+	}
+	if stdout, _ := c.run(exitDone, "reset", "-policy", "api.Login", "203.0.113.9"); stdout != "reset 203.0.113.9 of api.Login (log)\nreset 203.0.113.9 of api.Login (log, hash)\n" {
+		t.Errorf("reset: %s", stdout)
+	}
+	if a, b := c.take(loginPolicy, "203.0.113.9"), both.take(loginPolicy, "203.0.113.9"); a.Remaining != 2 || b.Remaining != 2 {
+		t.Errorf("after reset: %+v, %+v", a, b)
+	}
+
+	// The flag decides where only strings are.
+	for _, r := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-hashes", "203.0.113.90"}, "blocked 203.0.113.90 of api.Search (fixed, hash) for 1h0m0s\n"},
+		{[]string{"-hashes", "-n", "newer"}, "would block newer of api.Search (fixed, hash) for 1h0m0s\n"},
+		{[]string{"-hashes=false", "newer"}, "blocked newer of api.Search (fixed) for 1h0m0s\n"},
+		{[]string{"-hashes", "-form", "bucket", "203.0.113.90"}, "blocked 203.0.113.90 of api.Search (bucket, hash) for 1h0m0s\n"},
+		{[]string{"-hashes=false", "-form", "bucket", "newer"}, "blocked newer of api.Search (bucket) for 1h0m0s\n"},
+		{[]string{"-form", "fixed", "203.0.113.9"}, "blocked 203.0.113.9 of api.Search (fixed) for 1h0m0s\n"},
+	} {
+		if stdout, _ := c.run(exitDone, append([]string{"block", "-policy", "api.Search", "-for", "1h"}, r.args...)...); stdout != r.want {
+			t.Errorf("block %q printed %swant %s", r.args, stdout, r.want)
+		}
+	}
+	if !c.take(searchPolicy, "203.0.113.90").Allowed || both.take(searchPolicy, "203.0.113.90").Allowed {
+		t.Error("the flag did not decide")
+	}
+}
+
+// Between the steps of a scan and what is asked then.
+func TestHashesThatExpireMeanwhile(t *testing.T) {
+	t.Parallel()
+	c := newCounting(t, true)
+	o := operator{ctx: context.Background(), client: c.client, prefix: "ratelimit:"}
+	known, unknown, err := o.counters(o.ctx, nil, []string{"ratelimit:{gone}", "ratelimit:{203.0.113.9}"})
+	if len(known) != 2 || len(unknown) != 0 || err != nil {
+		t.Errorf("%+v, %+v, %v", known, unknown, err)
+	}
+}
+
+// A hash that takes several steps of HSCAN.
+func TestAKeyOfManyPolicies(t *testing.T) {
+	t.Parallel()
+	c := newCounting(t, true)
+	const n = 700
+	for i := range n {
+		c.take(&ratelimit.Policy{ID: fmt.Sprintf("p%03d", i), Limit: 3, Window: time.Hour}, "many")
+	}
+	stdout, _ := c.run(exitDone, "inspect", "many")
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if len(lines) != n+1 || !slices.IsSorted(lines[1:]) {
+		t.Errorf("%d lines: %s", len(lines), stdout)
+	}
+	if stdout, _ := c.run(exitDone, "inspect", "-policy", "p070"); strings.Count(stdout, "\n") != 2 {
+		t.Errorf("one policy: %s", stdout)
+	}
+	c.run(exitDone, "reset", "many")
+	if c.client.Exists(context.Background(), "ratelimit:{many}").Val() != 0 {
+		t.Error("there is a hash after reset")
 	}
 }
 
 // A flag behind a KEY would be one KEY more, and -n have no effect.
-func TestFlagsBehindAKeyAreTrouble(t *testing.T) {
-	t.Parallel()
-	c := newCounting(t)
+func TestFlagsBehindAKeyAreTrouble(t *testing.T) { eachLayout(t, testFlagsBehindAKeyAreTrouble) }
+
+func testFlagsBehindAKeyAreTrouble(t *testing.T, hashes bool) {
+	c := newCounting(t, hashes)
 	for _, args := range [][]string{
 		{"reset", "203.0.113.9", "-n"},
 		{"reset", "203.0.113.9", "--dry-run"},
@@ -403,21 +631,28 @@ func TestFlagsBehindAKeyAreTrouble(t *testing.T) {
 		t.Errorf("something was done: %+v", got)
 	}
 	c.take(loginPolicy, "-n")
-	if stdout, _ := c.run(exitDone, "reset", "--", "203.0.113.9", "-n"); stdout != "reset -n of api.Login (log)\nreset 203.0.113.9 of api.Login (log)\nreset 203.0.113.9 of api.Search (fixed)\n" {
+	if stdout, _ := c.run(exitDone, "reset", "--", "203.0.113.9", "-n"); stdout != "reset -n of api.Login "+c.done("log")+"\nreset 203.0.113.9 of api.Login "+c.done("log")+"\nreset 203.0.113.9 of api.Search "+c.done("fixed")+"\n" {
 		t.Errorf("behind --: %s", stdout)
 	}
 	c.run(exitProblem, "inspect", "-")
 }
 
 func TestScanShowsItsProgressAtATerminal(t *testing.T) {
-	t.Parallel()
-	c := newCounting(t)
+	eachLayout(t, testScanShowsItsProgressAtATerminal)
+}
+
+func testScanShowsItsProgressAtATerminal(t *testing.T, hashes bool) {
+	c := newCounting(t, hashes)
 	var line string
 	o := operator{ctx: context.Background(), client: c.client, prefix: "ratelimit:", say: func(text string) { line = text }}
 	if _, err := o.scan(nil); err != nil {
 		t.Fatal(err)
 	}
-	if line != "scanned 7 of 7 names, 7 counters" {
+	want := "scanned 7 of 7 names, 7 counters"
+	if hashes {
+		want = "scanned 4 of 4 names, 7 counters"
+	}
+	if line != want {
 		t.Errorf("the line says %q", line)
 	}
 }
