@@ -477,6 +477,12 @@ func testARightThatIsMissingIsTrouble(t *testing.T, hashes bool) {
 			}
 		}
 	}
+	// Without the flag, a block might be in the wrong place.
+	var stdout, stderr bytes.Buffer
+	args := []string{"block", "-url", "redis://without-scan:p@" + c.addr, "-policy", "new", "-form", "log", "-for", "1h", "new"}
+	if code := run(context.Background(), args, &stdout, &stderr); code != exitTrouble || !strings.Contains(stderr.String(), "'scan'") || !strings.Contains(stderr.String(), "-hashes=false") || stdout.Len() > 0 {
+		t.Errorf("block -form without scan: exit status %d, printed %s%s", code, stdout.String(), stderr.String())
+	}
 }
 
 func TestWhatIsNoCounter(t *testing.T) { eachLayout(t, testWhatIsNoCounter) }
