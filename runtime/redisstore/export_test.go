@@ -64,9 +64,17 @@ func InHashes() bool { return defaultLayout == inHashes }
 // runs by the server's clock, by an hour.
 const fakeTime = `
 local real = redis
+local function left(key)
+  local lives = real.call('PTTL', key)
+  return lives < 0 and lives or math.max(lives - 3600000, 0)
+end
 local redis = {
   pcall = function(name, ...)
-    if name == 'PTTL' then return real.call(name, ...) - 3600000 end
+    if name == 'PTTL' then return left(...) end
+    if name == 'PEXPIRE' then
+      local key, life = ...
+      return real.pcall(name, key, string.format('%.0f', life + 3600000))
+    end
     return real.pcall(name, ...)
   end,
   call = function(name, ...)
@@ -76,7 +84,7 @@ local redis = {
       return {math.floor(now / 1000000), math.fmod(now, 1000000)}
     end
     if name == 'DEL' or name == 'HDEL' or name == 'HSET' then return real.call(name, ...) end
-    if name == 'PTTL' then return real.call(name, key) - 3600000 end
+    if name == 'PTTL' then return left(key) end
     if name == 'PEXPIRE' then return real.call(name, key, string.format('%.0f', value + 3600000)) end
     if px == 'KEEPTTL' then return real.call(name, key, value, px) end
     ttl = string.format('%.0f', ttl + 3600000)

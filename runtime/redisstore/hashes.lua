@@ -15,8 +15,17 @@ local function get(i) return redis.pcall('HGET', KEYS[i], FIELDS[i]) end
 -- Keeps a state, for as many milliseconds at least.
 local function put(i, state, life)
   local lives = redis.call('PTTL', KEYS[i])
+  life = string.format('%.0f', life)
+  if lives > -2 and lives < tonumber(life) then redis.call('PEXPIRE', KEYS[i], life) end
   redis.call('HSET', KEYS[i], FIELDS[i], state)
-  if lives < life then redis.call('PEXPIRE', KEYS[i], string.format('%.0f', life)) end
+  if lives == -2 then
+    -- A user without the right to this leaves nothing that stays for ever.
+    local done = redis.pcall('PEXPIRE', KEYS[i], life)
+    if not tonumber(done) then
+      redis.call('HDEL', KEYS[i], FIELDS[i])
+      error(done.err, 0)
+    end
+  end
 end
 
 -- Keeps a state that needs no more time than the one before.
