@@ -231,6 +231,20 @@ func usedOutcome(op *ratelimit.Op, used, reset, retry uint64) (o ratelimit.Outco
 	}, nil
 }
 
+// readEach sets the outcomes of ops from a reply for each, if all of them make sense.
+func readEach(ops []ratelimit.Op, reply func(i int) any) (err error) {
+	outcomes := make([]ratelimit.Outcome, len(ops))
+	for i := range ops {
+		if outcomes[i], err = readCommon(reply(i), &ops[i]); err != nil {
+			return err
+		}
+	}
+	for i := range ops {
+		ops[i].Outcome = outcomes[i]
+	}
+	return nil
+}
+
 // readCommonReply sets the outcomes of the ops of c from the script's reply to
 // commonArguments, if all of it makes sense.
 func readCommonReply(c *command) error {
@@ -245,20 +259,14 @@ func readCommonReply(c *command) error {
 			}
 			return err
 		}
+		text, _ := r.(string)
+		if c.tagAt > 0 && len(text) == 7*len(ops) {
+			return readEach(ops, func(i int) any { return int64(read7(text[7*i:])) })
+		}
 	case []any:
-		if len(r) != len(ops) {
-			break
+		if len(r) == len(ops) {
+			return readEach(ops, func(i int) any { return r[i] })
 		}
-		outcomes := make([]ratelimit.Outcome, len(ops))
-		for i := range ops {
-			if outcomes[i], err = readCommon(r[i], &ops[i]); err != nil {
-				return err
-			}
-		}
-		for i := range ops {
-			ops[i].Outcome = outcomes[i]
-		}
-		return nil
 	}
 	lasts, err := readReply(c.reply, ops) // of plain.lua, which has decided
 	c.ahead = lasts != nil

@@ -31,6 +31,8 @@
 --          refuses: b and the debt with the cost, q (7) and r (4); or w, the units used
 --          (4), that time (7) and the one until it would admit the call (7). Where only
 --          another one refuses: a and the debt; or v, the units used and that time.
+--          With hashes, for several limits of one key that are all to be answered by an
+--          integer, one string of them (7 bytes each), which takes half of the time.
 
 local KEYS, ARGV = KEYS, ARGV
 --@hashes
@@ -74,10 +76,20 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 or tag == 109 then
   local held = shared and not rare and pcall('HMGET', home, _G.unpack(ARGV, fields + 1))
   if held and held.err then rare = true end
   local set = shared and {nil, nil, nil, nil, nil, nil, nil, nil} -- fields and states
-  local most = 0
+  local most, numbers = 0, true
 --@end
   -- What known, an argument, says, and its tag if that makes sense.
   local known, kind, w, l, fullq, fullr, costq, costr, limit, window, cost, width, _
+--@hashes
+  local refused
+  repeat
+  if refused then
+    -- Nothing is written, and what is left of the others is to be told: once more, as for
+    -- limits of several keys.
+    shared, all, held, kept, refused = false, true, false, {}, false
+    for i = 1, n do KEYS[i] = home end
+  end
+--@end
   for i = 1, rare and 0 or n do repeat
     local arg = ARGV[many and which[i] + 1 or i]
     if arg ~= known then
@@ -254,8 +266,9 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 or tag == 109 then
     -- expires.
     local j = state and i or i + 1
     if shared then
-      if refusal then rare = true break end -- what is left of the others takes its time
+      if refusal then refused = true break end
       held[i], set[2 * i - 1], set[2 * i] = reply, ARGV[fields + i], state
+      numbers = numbers and reply ~= state and kind ~= 70
       if life > most then most = life end
       if i < n then break end
       j, life = n, most
@@ -289,7 +302,12 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 or tag == 109 then
     end
 --@end
 --@hashes
-    if shared then return held end
+    if shared then
+      if not numbers then return held end
+      if n == 2 then return pack('>I7I7', held[1], held[2]) end
+      if n == 3 then return pack('>I7I7I7', held[1], held[2], held[3]) end
+      return pack('>' .. ('I7'):rep(n), _G.unpack(held))
+    end
 --@end
     if not several then return reply or refusal end
     if refusal and many then KEYS[i] = refusal end
@@ -298,7 +316,13 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 or tag == 109 then
       if not many then break end
       rare, KEYS[i] = false, false
     end
+--@hashes
+    if refused then break end
+--@end
   end
+--@hashes
+  until not refused
+--@end
   if not rare then
     for i = 1, admitted and 0 or n do
       local free, rest = kept[6 * i - 4], kept[6 * i - 3]

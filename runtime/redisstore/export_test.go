@@ -133,6 +133,12 @@ func NewFakeTime(client redis.UniversalClient, prefix string, opts ...Option) *S
 	return s
 }
 
+// Hashes has s, a store in fake time, keep states in hashes.
+func (s *Store) Hashes() *Store {
+	s.layout, s.scripts = inHashes, newScripts(fakeTime, inHashes)
+	return s
+}
+
 // Remembering has s remember refusals by the time, in µs, that clock tells.
 func (s *Store) Remembering(entries int, clock func() int64) *Store {
 	s.refusals = newRefusals(entries)

@@ -2,6 +2,10 @@ package redisstore_test
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -95,6 +99,98 @@ func TestAHashThatCannotExpireIsNotLeft(t *testing.T) {
 		}
 		if err := admin.FlushDB(ctx).Err(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// However many limits a call has, and whatever their replies are, the outcomes are those of
+// a store without hashes.
+func TestCallsOfAnyNumberOfLimitsAreDecidedAlike(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client, prefix := sharedClient(t)
+	plain := redisstore.NewFakeTime(client, prefix)
+	hashed := redisstore.NewFakeTime(client, prefix+"h").Hashes()
+	kinds := map[string]func(i int) *ratelimit.Policy{
+		"bucket": func(i int) *ratelimit.Policy {
+			return &ratelimit.Policy{Algorithm: ratelimit.TokenBucket, Limit: 4, Window: time.Duration(i+1) * time.Minute}
+		},
+		"fractions": func(i int) *ratelimit.Policy {
+			return &ratelimit.Policy{Algorithm: ratelimit.TokenBucket, Limit: 7, Window: time.Duration(i+1) * time.Minute}
+		},
+		"log": func(i int) *ratelimit.Policy {
+			return &ratelimit.Policy{Limit: 4, Window: time.Duration(i+1) * time.Minute}
+		},
+		"fixed": func(i int) *ratelimit.Policy {
+			return &ratelimit.Policy{Algorithm: ratelimit.FixedWindow, Limit: 4, Window: time.Duration(i+1) * time.Minute}
+		},
+	}
+	for first := range kinds {
+		for others := range kinds {
+			for n := 1; n <= 6; n++ {
+				var policies []*ratelimit.Policy
+				for i := range n {
+					kind := others
+					if i == 0 {
+						kind = first
+					}
+					p := kinds[kind](i)
+					p.ID = fmt.Sprint(first, others, n, i)
+					policies = append(policies, p)
+				}
+				for step := range int64(8) {
+					at := fmt.Sprint(epoch + step*7*sec)
+					if err := client.MSet(ctx, prefix+"now", at, prefix+"hnow", at).Err(); err != nil {
+						t.Fatal(err)
+					}
+					var a, b []ratelimit.Op
+					for _, p := range policies {
+						a = append(a, ratelimit.Op{Policy: p, Key: "k", Cost: 1})
+					}
+					b = slices.Clone(a)
+					if err := errors.Join(plain.Take(ctx, a), hashed.Take(ctx, b)); err != nil {
+						t.Fatal(err)
+					}
+					for i := range a {
+						if a[i].Outcome != b[i].Outcome {
+							t.Fatalf("%s and %s, limit %d of %d, call %d: %+v, want %+v", first, others, i, n, step, b[i].Outcome, a[i].Outcome)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestAReplyAboutSeveralLimitsThatMakesNoSenseIsAnError(t *testing.T) {
+	t.Parallel()
+	number := func(n uint64) string { return string(binary.BigEndian.AppendUint64(nil, n)[1:]) }
+	p := &ratelimit.Policy{ID: "p", Limit: 5, Window: time.Minute}
+	q := &ratelimit.Policy{ID: "q", Algorithm: ratelimit.TokenBucket, Limit: 5, Window: time.Minute}
+	f := &ratelimit.Policy{ID: "f", Algorithm: ratelimit.FixedWindow, Limit: 5, Window: time.Minute}
+	for _, c := range []struct {
+		reply  string
+		second *ratelimit.Policy
+		good   bool
+	}{
+		{number(5) + number(60_000_000), q, true},
+		{number(6) + number(60_000_000), q, false},
+		{number(5) + number(60_000_001), q, false},
+		{number(5) + number(60_000_000) + "x", q, false},
+		{number(5) + number(60_000_000)[:6], q, false},
+		{number(5), q, false},
+		{number(5) + number(60_000_000) + number(1), q, false},
+		{"", q, false},
+		{number(5) + number(5), f, false},
+	} {
+		client := connect(t, babble(t, fmt.Sprintf("$%d\r\n%s\r\n", len(c.reply), c.reply)))
+		ops := []ratelimit.Op{{Policy: p, Key: "k", Cost: 1}, {Policy: c.second, Key: "k", Cost: 1}}
+		err := redisstore.New(client, quiet, redisstore.WithHashes()).Take(context.Background(), ops)
+		if c.good && (err != nil || !ops[0].Outcome.Allowed || ops[0].Outcome.Remaining != 0 || ops[1].Outcome.ResetAfter != time.Minute) {
+			t.Errorf("%q: %+v, error %v", c.reply, ops, err)
+		}
+		if !c.good && (classOf(err) != redisstore.Malformed || ops[0].Outcome != ratelimit.Outcome{}) {
+			t.Errorf("%q: %+v, error %v, want one", c.reply, ops[0].Outcome, err)
 		}
 	}
 }
