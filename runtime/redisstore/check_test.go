@@ -171,6 +171,8 @@ func TestCheckNamesTheRightThatIsMissing(t *testing.T) {
 			enough = append(enough, "+"+name)
 		}
 		all = map[string]rights{"enough": {enough, nil, 0}}
+		// What nobody could remove is not written.
+		all["noend"] = rights{append(slices.Clone(enough), "-pexpire", "-hdel", "-hset"), []string{"+pexpire ~", "+hdel ~"}, 0}
 		for _, name := range commands {
 			all["no"+name] = rights{append(slices.Clone(enough), "-"+name), []string{"ACL SETUSER no" + name + " +" + name + " ~ratelimit:*"}, 0}
 		}
@@ -192,6 +194,11 @@ func TestCheckNamesTheRightThatIsMissing(t *testing.T) {
 		for _, right := range slower[name] {
 			if text := found(report); !strings.Contains(text, "warning: ") || !strings.Contains(text, "ACL SETUSER "+name+" +"+right+" ~") {
 				t.Errorf("%s: %s, want a warning of %s", name, text, right)
+			}
+		}
+		for _, key := range admin.Keys(ctx, "*").Val() {
+			if ttl := admin.PTTL(ctx, key).Val(); ttl == -1 || ttl > time.Second {
+				t.Errorf("%s: %s lives for %v", name, key, ttl)
 			}
 		}
 		for _, p := range c.problems {

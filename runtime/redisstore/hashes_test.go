@@ -194,3 +194,28 @@ func TestAReplyAboutSeveralLimitsThatMakesNoSenseIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// Each hash lives for as long as what was written to it needs.
+func TestHashesOfACallLiveAsLongAsTheirOwnStates(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client, prefix := sharedClient(t)
+	store := redisstore.New(client, redisstore.WithHashes(), redisstore.WithPrefix(prefix))
+	for i, algorithm := range []ratelimit.Algorithm{ratelimit.SlidingLog, ratelimit.FixedWindow, ratelimit.TokenBucket} {
+		windows := []time.Duration{time.Hour, time.Second, time.Minute}
+		var ops []ratelimit.Op
+		for j, window := range windows {
+			p := &ratelimit.Policy{ID: fmt.Sprint(j), Algorithm: algorithm, Limit: 2, Window: window}
+			ops = append(ops, ratelimit.Op{Policy: p, Key: fmt.Sprint("key", i, j), Cost: 2})
+		}
+		if err := store.Take(ctx, ops); err != nil {
+			t.Fatal(err)
+		}
+		for j, window := range windows {
+			hash, _ := redisstore.Split(store.KeyOf(ops[j].Policy, ops[j].Key))
+			if ttl := client.PTTL(ctx, hash).Val(); ttl < window || ttl > window+slack(window)+time.Millisecond {
+				t.Errorf("%s of %v lives for %v", algorithm, window, ttl)
+			}
+		}
+	}
+}

@@ -160,7 +160,7 @@ func TestPlacesAreNotKeptForThoseWhoDoNotAsk(t *testing.T) {
 func TestTheVersionBeforeKnowsWhatEndsBesideALine(t *testing.T) {
 	t.Parallel()
 	client, _ := sharedClient(t)
-	for _, lease := range []time.Duration{time.Second, 10 * time.Second} {
+	for _, lease := range []time.Duration{3 * time.Second, 10 * time.Second} {
 		v := newVersions(t, client, previousSource(t))
 		p := &ratelimit.Policy{ID: "places", Algorithm: ratelimit.Concurrency, Limit: 4, Lease: lease}
 		take := func(store *redisstore.Store, op ratelimit.Op) ratelimit.Outcome {
@@ -211,7 +211,7 @@ func TestTicketsLeaveThePlacesAlone(t *testing.T) {
 	source := previousSource(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		v := newVersions(t, client, source)
-		lease := rapid.SampledFrom([]int64{1, 10}).Draw(rt, "lease") * sec
+		lease := rapid.SampledFrom([]int64{3, 10}).Draw(rt, "lease") * sec
 		p := &ratelimit.Policy{ID: "places", Algorithm: ratelimit.Concurrency, Limit: rapid.Int64Range(1, 4).Draw(rt, "limit"),
 			Lease: time.Duration(lease) * time.Microsecond}
 		now := int64(0)

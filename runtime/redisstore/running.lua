@@ -9,7 +9,8 @@ local LINE, MAX_LINE = 3000000, 100
 --
 -- Versions of this script without a line take it that what follows a hold that has not
 -- ended has not either, and that the last one ends last. So the line is before the first
--- place that ends when it is forgotten, or later.
+-- place that ends when it is forgotten, or later. (With leases shorter than LINE, such a
+-- version may put an earlier place behind it, and then counts what has ended.)
 build.concurrency = function()
   local rule = counting {letter = 'c', fields = {'used'}, times = true}
 
@@ -83,8 +84,7 @@ build.concurrency = function()
     local waits = op.queues and not op.allowed
     if not own and (not waits or #line >= MAX_LINE) then return false end
     if waits then
-      local ticket = op.ticket .. pack('>I7I4', op.t + min(LINE, op.window), 0)
-      table.insert(line, own or #line + 1, ticket)
+      table.insert(line, own or #line + 1, op.ticket .. pack('>I7I4', op.t + LINE, 0))
     end
     join(r, line, places)
     r.last = max(r.last, op.t)

@@ -151,7 +151,7 @@ func (c *command) call(ctx context.Context, name any, script *string) *onceCmd {
 // field of each.
 func (c *command) appendHashes(all []any) []any {
 	homes, fields := c.home[:], c.field[:]
-	if n := len(c.keys); n != 1 {
+	if n := len(c.keys); n != 1 || c.home[0] != "" { // there may be a call that has them
 		both := make([]string, 2*n)
 		homes, fields = both[:n], both[n:]
 	}
