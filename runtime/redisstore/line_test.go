@@ -155,6 +155,35 @@ func TestPlacesAreNotKeptForThoseWhoDoNotAsk(t *testing.T) {
 	}
 }
 
+// The first in line asks once a second, which is no reason to forget it where leases are as
+// short.
+func TestWhoIsInLineIsNotForgottenWhereLeasesAreShort(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	p := &ratelimit.Policy{ID: "places", Algorithm: ratelimit.Concurrency, Limit: 1, Lease: 500 * time.Millisecond}
+	at := func(ms int64, op ratelimit.Op, before int64) {
+		t.Helper()
+		f.at(ms * 1000)
+		if o := f.take(op)[0]; o.Allowed != (op.Ticket == 0) || o.Before != before {
+			t.Errorf("at %d ms: %+v, want %d before it", ms, o, before)
+		}
+	}
+	renew := func(ms int64) {
+		f.at(ms * 1000)
+		if err := f.store.End(context.Background(), []ratelimit.End{{Policy: p, Key: "k", ID: 1, What: ratelimit.EndRenew}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at(0, ratelimit.Op{Policy: p, Key: "k", Cost: 1, Limit: 1, ID: 1}, 0)
+	at(100, waits(p, 2, 2, 1), 0)
+	at(200, waits(p, 3, 3, 1), 1)
+	for ms := int64(250); ms < 1200; ms += 250 {
+		renew(ms)
+	}
+	at(1100, waits(p, 2, 2, 1), 0)
+	at(1150, waits(p, 3, 3, 1), 1)
+}
+
 // A process with the version before this one, which knows no line, sees which places have
 // ended while there is one.
 func TestTheVersionBeforeKnowsWhatEndsBesideALine(t *testing.T) {
