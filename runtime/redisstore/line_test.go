@@ -180,6 +180,7 @@ func TestWhoIsInLineIsNotForgottenWhereLeasesAreShort(t *testing.T) {
 	for ms := int64(250); ms < 1200; ms += 250 {
 		renew(ms)
 	}
+	at(1050, waits(p, 3, 3, 1), 1)
 	at(1100, waits(p, 2, 2, 1), 0)
 	at(1150, waits(p, 3, 3, 1), 1)
 }
