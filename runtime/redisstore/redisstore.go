@@ -219,9 +219,11 @@ func WithPrefix(prefix string) Option {
 }
 
 // WithHashes keeps what is counted of a key by all policies in one hash, in place of a
-// string for each policy: see Keys above. Where calls have several policies with the same
+// string for each policy: see Keys above. Where calls have three policies with the same
 // key, the server takes a fifth less time for each call and half of the memory for each
-// key; where they have one, it takes a twentieth more time. Decisions are the same.
+// key; where they have one, it takes up to a twentieth more time. Decisions are the same.
+// Only where the server's clock is set back, or an update makes a window longer, may what
+// was over count again that another policy has kept in the hash, which admits less.
 //
 // All processes that share limits need it, or none of them: with and without it they count
 // apart, and together admit up to twice a limit. So does a deployment that goes over to
