@@ -73,6 +73,32 @@ func isAdmitted(ops []ratelimit.Op) bool {
 	return true
 }
 
+// A bucket that begins without tokens, and that an update has made slow, may be as new
+// before it would admit a call. From then on it fills by being called.
+func TestARefusalIsForgottenWhenItsBucketIsAsNew(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	now := int64(0)
+	f.store.Remembering(4, func() int64 { return now })
+	p := ratelimit.Policy{ID: "empty", Algorithm: ratelimit.TokenBucket, Limit: 4, Window: 50 * time.Millisecond, Initial: ratelimit.Empty}
+	slow := p
+	slow.Limit = 1
+	for _, step := range []struct {
+		ms     int64
+		p      *ratelimit.Policy
+		refuse time.Duration // 0: it is admitted
+	}{{0, &p, 12500 * time.Microsecond}, {90, &slow, 110 * time.Millisecond}, {99, &slow, 101 * time.Millisecond}, {100, &slow, 50 * time.Millisecond}, {150, &slow, 0}} {
+		now = step.ms * 1000
+		f.at(now)
+		if o := f.take(ratelimit.Op{Policy: step.p, Key: "k", Cost: 1})[0]; o.RetryAfter != step.refuse || o.Allowed != (step.refuse == 0) {
+			t.Errorf("at %d ms: %+v, want a refusal of %v", step.ms, o, step.refuse)
+		}
+	}
+	if n := f.store.Stats().Remembered; n != 1 {
+		t.Errorf("%d refusals were remembered, want one", n)
+	}
+}
+
 // With a memory of refusals and without it, the same calls at the same times are
 // admitted and refused, and the states in Redis are the same after each where the keys
 // live together: so no lock is longer or shorter, either.
