@@ -242,7 +242,7 @@ func (r *refusals) bound(ops []ratelimit.Op, lasts []time.Duration) (d time.Dura
 			}
 			d = min(d, lasts[i])
 		}
-		if p.Initial != 0 && op.Cost > 0 && o.ResetAfter > 0 {
+		if p.Initial != 0 && (op.Cost > 0 || !o.Allowed) && o.ResetAfter > 0 {
 			d = min(d, o.ResetAfter) // then it fills anew, from when it is called
 		}
 		if o.Allowed {

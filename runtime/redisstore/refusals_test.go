@@ -94,6 +94,20 @@ func TestARefusalIsForgottenWhenItsBucketIsAsNew(t *testing.T) {
 			t.Errorf("at %d ms: %+v, want a refusal of %v", step.ms, o, step.refuse)
 		}
 	}
+	// So it does for a call that costs nothing, which is refused while more is missing than
+	// the bucket holds.
+	f.take(ratelimit.Op{Policy: &p, Key: "l", Cost: 1})
+	now += 10_000
+	f.at(now)
+	free := ratelimit.Op{Policy: &slow, Key: "l"}
+	if o := f.take(free)[0]; o.Allowed {
+		t.Fatalf("when more is missing: %+v", o)
+	}
+	now += 90_000
+	f.at(now)
+	if o := f.take(free)[0]; !o.Allowed {
+		t.Errorf("when it is as new: %+v", o)
+	}
 	if n := f.store.Stats().Remembered; n != 1 {
 		t.Errorf("%d refusals were remembered, want one", n)
 	}
