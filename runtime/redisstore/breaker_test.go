@@ -356,6 +356,13 @@ func TestRefusedConnectionsAreErrorsAtOnce(t *testing.T) {
 	}
 	addr := l.Addr().String()
 	l.Close()
+	until(t, 5*time.Second, func() bool { // at first, connections may be reset
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil && strings.Contains(err.Error(), "connection refused")
+	})
 	client := redisstore.NewClient(&redis.UniversalOptions{Addrs: []string{addr}})
 	t.Cleanup(func() { client.Close() })
 	store := redisstore.New(client, redisstore.WithTimeout(50*time.Millisecond), quiet)
