@@ -283,17 +283,14 @@ if tag == 66 or tag == 70 or tag == 76 or tag == 77 or tag == 109 then
       local key, field = KEYS[j], ARGV[fields + (many and which[j] or j)]
       if shared then key = home end
       local lives = call('PTTL', key)
+      -- This is the first write, as a server that is out of memory refuses no other.
+      if shared then call('HSET', key, _G.unpack(set)) else call('HSET', key, field, state) end
       if lives * 1000 < life then
         life = math.ceil((life + (life < 28800000000 and life / 16 + 1000000 or 1801000000)) / 1000)
-        life = format(life < 2000000000 and '%d' or '%.0f', life)
-        if lives > -2 then call('PEXPIRE', key, life) end -- else it is not there
-      end
-      if shared then call('HSET', key, _G.unpack(set)) else call('HSET', key, field, state) end
-      if lives == -2 then
-        -- A user without the right to this leaves nothing that stays for ever.
-        local done = pcall('PEXPIRE', key, life)
+        local done = pcall('PEXPIRE', key, format(life < 2000000000 and '%d' or '%.0f', life))
         if not tonumber(done) then
-          if shared then call('HDEL', key, _G.unpack(set)) else call('HDEL', key, field) end
+          -- A user without the right to that leaves no hash that stays for ever.
+          if lives == -2 then call('HDEL', key, _G.unpack(set or {field})) end
           return done
         end
       end

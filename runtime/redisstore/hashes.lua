@@ -15,16 +15,14 @@ local function get(i) return redis.pcall('HGET', KEYS[i], FIELDS[i]) end
 -- Keeps a state, for as many milliseconds at least.
 local function put(i, state, life)
   local lives = redis.call('PTTL', KEYS[i])
-  life = string.format('%.0f', life)
-  if lives > -2 and lives < tonumber(life) then redis.call('PEXPIRE', KEYS[i], life) end
+  -- This is the first write, as a server that is out of memory refuses no other.
   redis.call('HSET', KEYS[i], FIELDS[i], state)
-  if lives == -2 then
-    -- A user without the right to this leaves nothing that stays for ever.
-    local done = redis.pcall('PEXPIRE', KEYS[i], life)
-    if not tonumber(done) then
-      redis.call('HDEL', KEYS[i], FIELDS[i])
-      error(done.err, 0)
-    end
+  if lives >= life then return end
+  local done = redis.pcall('PEXPIRE', KEYS[i], string.format('%.0f', life))
+  if not tonumber(done) then
+    -- A user without the right to that leaves no hash that stays for ever.
+    if lives == -2 then redis.call('HDEL', KEYS[i], FIELDS[i]) end
+    error(done.err, 0)
   end
 end
 

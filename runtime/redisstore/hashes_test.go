@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -216,6 +217,38 @@ func TestHashesOfACallLiveAsLongAsTheirOwnStates(t *testing.T) {
 			if ttl := client.PTTL(ctx, hash).Val(); ttl < window || ttl > window+slack(window)+time.Millisecond {
 				t.Errorf("%s of %v lives for %v", algorithm, window, ttl)
 			}
+		}
+	}
+}
+
+// A server that is out of memory refuses a call, also one that would have a hash live longer.
+func TestAServerOutOfMemoryWritesToNoHash(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := connect(t, startServer(t).addr)
+	store := redisstore.New(client, redisstore.WithHashes(), quiet, redisstore.WithBreaker(1000))
+	all := append(policies(), recorded()...)
+	for _, p := range all {
+		ops := []ratelimit.Op{{Policy: p, Key: p.ID, Cost: cost(p), ID: 1}}
+		if err := store.Take(ctx, ops); err != nil {
+			t.Fatal(err)
+		}
+		hash, _ := redisstore.Split(store.KeyOf(p, p.ID))
+		if err := client.PExpire(ctx, hash, time.Second).Err(); err != nil {
+			t.Fatal(err)
+		}
+		before := client.HGetAll(ctx, hash).Val()
+		if err := client.ConfigSet(ctx, "maxmemory", "1").Err(); err != nil {
+			t.Fatal(err)
+		}
+		ops[0].ID = 2
+		err := store.Take(ctx, ops)
+		limited := err == nil && !ops[0].Outcome.Allowed // nothing is written then
+		if !limited && classOf(err) != redisstore.Refused || !maps.Equal(client.HGetAll(ctx, hash).Val(), before) {
+			t.Errorf("%s: %+v, error %v, or written", p.ID, ops[0].Outcome, err)
+		}
+		if err := client.ConfigSet(ctx, "maxmemory", "0").Err(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
