@@ -242,8 +242,10 @@ func (r *refusals) bound(ops []ratelimit.Op, lasts []time.Duration) (d time.Dura
 			}
 			d = min(d, lasts[i])
 		}
-		if p.Initial != 0 && (op.Cost > 0 || !o.Allowed) && o.ResetAfter > 0 {
-			d = min(d, o.ResetAfter) // then it fills anew, from when it is called
+		if o.ResetAfter > 0 && (!o.Allowed || p.Initial != 0 && op.Cost > 0) {
+			// Then the key is as new, also if an update has made the limit so slow that it
+			// would not admit the call by then.
+			d = min(d, o.ResetAfter)
 		}
 		if o.Allowed {
 			continue

@@ -73,6 +73,29 @@ func isAdmitted(ops []ratelimit.Op) bool {
 	return true
 }
 
+// A bucket that an update has made slow may be as new before it would admit a call.
+func TestARefusalIsForgottenWhenItsSlowerBucketIsAsNew(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	now := int64(0)
+	f.store.Remembering(4, func() int64 { return now })
+	p := ratelimit.Policy{ID: "interval", Algorithm: ratelimit.TokenBucket, Limit: 2, Window: 200 * time.Millisecond, Refill: ratelimit.Interval}
+	slow := p
+	slow.Limit, slow.Window = 1, 400*time.Millisecond
+	f.at(0)
+	f.take(ratelimit.Op{Policy: &p, Key: "k", Cost: 2})
+	for _, ms := range []int64{10, 399, 400} {
+		now = ms * 1000
+		f.at(now)
+		if o := f.take(ratelimit.Op{Policy: &slow, Key: "k", Cost: 1})[0]; o.Allowed != (ms == 400) {
+			t.Errorf("at %d ms: %+v", ms, o)
+		}
+	}
+	if n := f.store.Stats().Remembered; n != 1 {
+		t.Errorf("%d refusals were remembered, want one", n)
+	}
+}
+
 // A bucket that begins without tokens, and that an update has made slow, may be as new
 // before it would admit a call. From then on it fills by being called.
 func TestARefusalIsForgottenWhenItsBucketIsAsNew(t *testing.T) {
