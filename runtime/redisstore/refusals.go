@@ -38,8 +38,9 @@ const (
 //     which is given back if those refuse. A policy of these kinds that admits is no
 //     hindrance: the one that refuses decides.
 //   - It lasts until the least RetryAfter of all policies that refuse, those in Shadow
-//     mode included, and a second at most. So each keeps refusing for as long. What one
-//     says that admitted, and all Remaining, are as they were.
+//     mode included, and a second at most. So each keeps refusing for as long. It lasts no
+//     longer than until one of them is as new, which an update may have made earlier. What
+//     one says that admitted, and all Remaining, are as they were.
 //   - A policy with Lock must have locked the key, and the refusal is remembered no
 //     longer than that lasts: calls while it is locked change nothing. The next call
 //     is for the server, which may have to lock the key again, for longer. One that has
